@@ -1,0 +1,19 @@
+//! refloat: guarded, verified etcd snapshots for self-run Kubernetes control planes.
+//!
+//! Reading order, which is also the direction of calls (a test holds it):
+//! [`cli`] is what a person types. It reads [`config`] and hands validated settings to [`snapshot`], which
+//! streams from a member ([`etcd`]) into a [`store`], verifies the stored bytes with [`format`](mod@format)
+//! and lets [`catalog`] say which cluster and which history they belong to before it publishes them.
+//! [`fs`] holds everything that touches a directory; [`error`] how failures are told.
+//!
+//! Facts flow back as return values, never as calls upwards.
+
+pub mod catalog;
+pub mod cli;
+pub mod config;
+pub mod error;
+pub mod etcd;
+pub mod format;
+pub mod fs;
+pub mod snapshot;
+pub mod store;

@@ -1,0 +1,169 @@
+//! The leaves of the `key` bucket: found by a walk over branch pages alone, filled in by the scan.
+//!
+//! Levels are read in the order of the file, so that a compressed source decodes each part once a level.
+
+use super::finding::Findings;
+use super::tree::{self, MAX_DEPTH, Reached};
+use crate::format::bbolt::{Db, Header, Kind};
+use crate::format::mvcc::{Revision, RowKey};
+
+/// Keys of varying length in one allocation.
+#[derive(Default)]
+struct Arena {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl Arena {
+    fn push(&mut self, key: &[u8]) {
+        self.bytes.extend_from_slice(key);
+        self.ends.push(self.bytes.len());
+    }
+
+    fn get(&self, i: usize) -> &[u8] {
+        let start = if i == 0 { 0 } else { self.ends[i - 1] };
+        &self.bytes[start..self.ends[i]]
+    }
+}
+
+/// What the scan found on one leaf.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Found {
+    /// Sum of the rows that count, and their bytes.
+    pub crc: u32,
+    pub bytes: u64,
+    /// First and last row; `None` before the scan, on damage and on an empty page.
+    pub rows: Option<(Revision, Revision)>,
+}
+
+/// All leaves in tree order.
+#[derive(Default)]
+pub struct Leaves {
+    pages: Vec<u64>,
+    lows: Arena,
+    found: Vec<Found>,
+    /// Indices of `pages` in the order of the file.
+    order: Vec<u32>,
+}
+
+impl Leaves {
+    /// A bucket that is one page, within its parent or on its own.
+    pub fn single(page: u64) -> Leaves {
+        let mut leaves = Leaves::default();
+        leaves.push(page, &[]);
+        leaves.finish()
+    }
+
+    fn push(&mut self, page: u64, low: &[u8]) {
+        self.pages.push(page);
+        self.lows.push(low);
+    }
+
+    fn finish(mut self) -> Leaves {
+        self.found = vec![Found::default(); self.pages.len()];
+        self.order = (0..self.pages.len() as u32).collect();
+        let pages = &self.pages;
+        self.order.sort_unstable_by_key(|i| pages[*i as usize]);
+        self
+    }
+
+    /// Walks from the bucket's root page down to the level above the leaves.
+    pub fn collect(db: &Db<'_>, root: u64, reached: &mut Reached, findings: &mut Findings) -> Leaves {
+        let mut level = Leaves::default();
+        level.push(root, &[]);
+        for _ in 0..MAX_DEPTH {
+            let level_order = {
+                let mut order: Vec<u32> = (0..level.pages.len() as u32).collect();
+                order.sort_unstable_by_key(|i| level.pages[*i as usize]);
+                order
+            };
+            // All leaves of a bbolt tree are equally deep, so the leftmost page tells for its whole level.
+            match level.pages.first().map(|id| db.page(*id)) {
+                Some(Ok(page)) if Header::parse(&page).and_then(|h| h.kind()) == Some(Kind::Branch) => {}
+                _ => return level.finish(),
+            }
+            let mut children: Vec<Vec<(Vec<u8>, u64)>> = vec![Vec::new(); level.pages.len()];
+            for i in level_order {
+                let i = i as usize;
+                children[i] = level.children(i, db, reached, findings);
+            }
+            let mut next = Leaves::default();
+            for (key, child) in children.into_iter().flatten() {
+                next.push(child, &key);
+            }
+            if next.pages.len() as u64 > db.meta.high_water {
+                findings.add(Some(root), "tree", "more child pages than the file has pages");
+                return Leaves::default();
+            }
+            level = next;
+        }
+        findings.add(Some(root), "tree", format!("tree is deeper than {MAX_DEPTH} levels"));
+        Leaves::default()
+    }
+
+    fn children(&self, i: usize, db: &Db<'_>, reached: &mut Reached, findings: &mut Findings) -> Vec<(Vec<u8>, u64)> {
+        let id = self.pages[i];
+        let Some(page) = tree::claim_page(db, id, reached, findings) else { return Vec::new() };
+        let Some(branch) = tree::branch(&page, id, db.meta.page_size as usize, findings) else { return Vec::new() };
+        let children: Vec<_> = branch.children().map(|(key, child)| (key.to_vec(), child)).collect();
+        if let (Some((first, _)), Some((last, _))) = (children.first(), children.last()) {
+            tree::lower_bound(id, first, self.low(i), findings);
+            tree::upper_bound(id, last, self.high(i), findings);
+        }
+        children
+    }
+
+    pub fn len(&self) -> usize {
+        self.pages.len()
+    }
+
+    pub fn page(&self, i: usize) -> u64 {
+        self.pages[i]
+    }
+
+    /// The lower bound of the leaf's keys, from its parent.
+    pub fn low(&self, i: usize) -> &[u8] {
+        self.lows.get(i)
+    }
+
+    /// The bound that its keys stay below.
+    pub fn high(&self, i: usize) -> Option<&[u8]> {
+        (i + 1 < self.pages.len()).then(|| self.lows.get(i + 1))
+    }
+
+    /// The `n`th leaf in the order of the file.
+    pub fn in_file_order(&self, n: usize) -> Option<usize> {
+        self.order.get(n).map(|i| *i as usize)
+    }
+
+    pub fn found(&self, i: usize) -> &Found {
+        &self.found[i]
+    }
+
+    pub fn set(&mut self, i: usize, found: Found) {
+        self.found[i] = found;
+    }
+
+    /// The leaves that may hold a row of this main revision.
+    pub fn holding(&self, main: u64) -> std::ops::RangeInclusive<usize> {
+        let low = RowKey::first_of(main);
+        let mut above = RowKey::first_of(main);
+        above[9..].fill(0xff);
+        let first = self.partition(|key| key <= &low[..]).saturating_sub(1);
+        let last = self.partition(|key| key <= &above[..]).saturating_sub(1);
+        first..=last
+    }
+
+    fn partition(&self, below: impl Fn(&[u8]) -> bool) -> usize {
+        let (mut low, mut high) = (0, self.pages.len());
+        while low < high {
+            let mid = low + (high - low) / 2;
+            if below(self.lows.get(mid)) {
+                low = mid + 1;
+            } else {
+                high = mid;
+            }
+        }
+        low
+    }
+}

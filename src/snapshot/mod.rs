@@ -1,1 +1,30 @@
-//! snapshot
+//! Taking, proving and handing out snapshots (design §6).
+//!
+//! In: settings, a member, stores. Out: a snapshot that exists in every store that could take it, or a reason.
+//! Serves promises 1 (verified means checked), 5 (refuse before harm) and 11 (crash anywhere).
+//!
+//! | step | file |
+//! |---|---|
+//! | which member, is it fit, does it fit | [`preflight`], [`room`] |
+//! | stream, hash, compress into a nameless file | [`capture`] |
+//! | read that file back and check everything | [`judge`] |
+//! | what live members say at the same revision | [`agreement`] |
+//! | which cluster and which history | [`evidence`] |
+//! | data, then manifest, store by store | [`publish`] |
+//! | all of it | [`take`] |
+//!
+//! [`check`] and [`export`] work on what is stored, [`open`] on any database file; [`progress`] is how work
+//! tells that it moves.
+
+pub mod agreement;
+pub mod capture;
+pub mod check;
+pub mod evidence;
+pub mod export;
+pub mod judge;
+pub mod open;
+pub mod preflight;
+pub mod progress;
+pub mod publish;
+pub mod room;
+pub mod take;

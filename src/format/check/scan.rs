@@ -24,8 +24,6 @@ pub struct Options {
     pub revision: Option<u64>,
     /// Compute HashKV as a member would that was compacted to here, instead of what the file says.
     pub compact_revision: Option<u64>,
-    /// A checksum over all bytes proves them: oddities are notes, not findings.
-    pub proven: bool,
 }
 
 /// etcd's hash over the key space, with the two revisions without which it means nothing.
@@ -372,9 +370,12 @@ impl Checker {
     }
 
     /// What is left once all bytes were fed: joins, second looks, the freelist.
-    pub fn finish(mut self, file: &dyn ReadAt) -> Report {
+    ///
+    /// `proven`: a checksum over all bytes fits, so oddities are what etcd sent and stay notes. Otherwise they
+    /// are the trace that damage leaves, and become findings.
+    pub fn finish(mut self, file: &dyn ReadAt, proven: bool) -> Report {
         if !self.walkable {
-            let (findings, notes) = self.settle();
+            let (findings, notes) = self.settle(proven);
             return Report { findings, notes, content: None, hash_kv: None };
         }
         while let Some(leaf) = self.leaves.in_file_order(self.next) {
@@ -408,15 +409,14 @@ impl Checker {
 
         let hash_kv = self.findings.is_empty().then(|| self.join());
         let content = std::mem::take(&mut self.content);
-        let (findings, notes) = self.settle();
+        let (findings, notes) = self.settle(proven);
         let hash_kv = hash_kv.filter(|_| findings.is_empty());
         Report { findings, notes, content: Some(content), hash_kv }
     }
 
-    /// Without a checksum over all bytes an oddity is the trace that damage leaves.
-    fn settle(self) -> (Vec<Finding>, Vec<Finding>) {
+    fn settle(self, proven: bool) -> (Vec<Finding>, Vec<Finding>) {
         let (mut findings, mut notes) = self.findings.into_parts();
-        if !self.options.proven {
+        if !proven {
             findings.append(&mut notes);
         }
         (findings, notes)

@@ -117,11 +117,16 @@ fn row_key(main: u64, sub: u64, dead: bool) -> Vec<u8> {
 
 #[allow(clippy::ptr_arg)] // a slice is no trait object
 fn check(file: &Vec<u8>, piece: usize, options: Options) -> Report {
+    finish(file, piece, options, false)
+}
+
+#[allow(clippy::ptr_arg)] // a slice is no trait object
+fn finish(file: &Vec<u8>, piece: usize, options: Options, proven: bool) -> Report {
     let mut checker = Checker::begin(file, options);
     for part in file.chunks(piece.max(1)) {
         checker.feed(part);
     }
-    checker.finish(file)
+    checker.finish(file, proven)
 }
 
 fn sample() -> Model {
@@ -247,7 +252,7 @@ fn damage_is_named_with_its_page_and_all_of_it() {
     let mut bad = good;
     bad[2 * 1024] ^= 1;
     bad[7 * 1024 + 8] = 0x10;
-    let report = check(&bad, 4096, Options { proven: true, ..Options::default() });
+    let report = finish(&bad, 4096, Options::default(), true);
     let pages: Vec<_> = report.findings.iter().filter_map(|f| f.page).collect();
     assert!(pages.contains(&2) && pages.contains(&7), "{:?}", report.findings);
     assert_eq!(report.hash_kv, None);
@@ -258,6 +263,6 @@ fn a_missing_change_is_a_finding() {
     let mut model = sample();
     let lost = model.rows.len() - 20;
     model.rows.remove(lost);
-    let report = check(&model.file(1024, 9), 4096, Options { proven: true, ..Options::default() });
+    let report = finish(&model.file(1024, 9), 4096, Options::default(), true);
     assert!(report.findings.iter().any(|f| f.check == "history"), "{:?}", report.findings);
 }

@@ -1,0 +1,88 @@
+//! Which member, and is it fit to be asked (design §6.1, law 10).
+
+use std::time::Duration;
+
+use crate::config::EtcdSettings;
+use crate::error::{Code, Error, Result};
+use crate::etcd::{
+    Access, AccessFiles, Chosen, ClusterView, Member, MemberStatus, defects, host_addresses, own_member, pick, resolve, view,
+};
+
+/// The member and what it says of itself.
+pub struct Fit {
+    pub member: Member,
+    pub chosen: Chosen,
+    pub status: MemberStatus,
+    pub view: ClusterView,
+    pub access: Access,
+    /// What a person should read although the work goes on.
+    pub warnings: Vec<String>,
+}
+
+/// Client credentials from the configuration.
+pub fn access(etcd: &EtcdSettings) -> Result<Access> {
+    Access::load(&AccessFiles {
+        ca_file: etcd.ca_file.clone(),
+        cert_file: etcd.client_cert.as_ref().map(|c| c.cert_file.clone()),
+        key_file: etcd.client_cert.as_ref().map(|c| c.key_file.clone()),
+        username: etcd.login.as_ref().map(|l| l.username.clone()),
+        password_file: etcd.login.as_ref().map(|l| l.password_file.clone()),
+        timeout: etcd.timeout,
+    })
+}
+
+/// Finds the member and refuses one that is gone, hung or a learner. `by_hand` names another than the own one.
+pub async fn preflight(etcd: &EtcdSettings, by_hand: Option<&str>) -> Result<Fit> {
+    let access = access(etcd)?;
+    let mut warnings = access.warnings().to_vec();
+    // Time for one slow member beside the others, not for each after the other.
+    let view = view(&etcd.endpoints, &access, etcd.timeout + Duration::from_secs(3)).await;
+    warnings.extend(view.warnings.iter().cloned());
+    let chosen = match by_hand {
+        Some(wanted) => pick(&view.members, wanted),
+        None => {
+            let endpoints = resolve(&etcd.endpoints, etcd.timeout).await;
+            own_member(&view.members, etcd.member.as_deref(), &endpoints, &host_addresses()?)
+        }
+    };
+    let chosen = match chosen {
+        Ok(chosen) => chosen,
+        // When nobody answers, that is the reason, not that a name is not found among none.
+        Err(error) if view.members.is_empty() => match first_failure(view.failed) {
+            Some(failure) => return Err(failure),
+            None => return Err(error),
+        },
+        Err(error) => return Err(error),
+    };
+    let label = chosen.info.as_ref().map(|i| i.label()).unwrap_or_default();
+    let member = Member::connect(&chosen.url, &access).await?;
+    let member = if label.is_empty() { member } else { member.named(&label) };
+    let status = member.status().await?;
+    if status.is_learner {
+        return Err(Error::new(Code::MemberLearner, "take snapshot from", member.url())
+            .because("the member is a learner: it may be behind the cluster without anybody noticing")
+            .remedy("promote it, or name another member with --member"));
+    }
+    for defect in defects(&status.version) {
+        let fixed = defect.fixed_in.map(|v| format!("fixed in {v}")).unwrap_or_else(|| "no fixed version known".into());
+        warnings.push(format!("etcd {}: {} ({}; {fixed}; {})", status.version, defect.summary, defect.id, defect.reference));
+    }
+    for alarm in &view.alarms {
+        warnings.push(format!("member {:x} has raised the alarm {}", alarm.member_id, alarm.kind.word()));
+    }
+    if status.leader.is_none() {
+        warnings.push("the member knows no leader: its data may be behind the cluster's".into());
+    }
+    Ok(Fit { member, chosen, status, view, access, warnings })
+}
+
+/// The failure that tells most: one that somebody has to mend before one that may pass.
+fn first_failure(failed: Vec<(String, Error)>) -> Option<Error> {
+    let mut errors: Vec<Error> = failed.into_iter().map(|(_, error)| error).collect();
+    errors.sort_by_key(|e| match e.code() {
+        Code::Permission | Code::TlsFailed | Code::Config => 0,
+        Code::MemberHung => 1,
+        _ => 2,
+    });
+    errors.into_iter().next()
+}

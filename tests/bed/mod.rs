@@ -5,11 +5,11 @@
 //! this file for the whole interface on one page.
 //!
 //! - [`line`]: the programs of a line, and bbolt's
-//! - [`cluster`], [`node`]: members
+//! - [`cluster`], [`node`]: start, freeze and kill members, and ask them
 //! - [`pki`]: certificates, good and wrong
 //! - [`target`]: how to reach a member: URLs, certificates, user
-//! - [`fill`]: data
-//! - [`liar`]: the proxy that lies
+//! - [`fill`] writes data
+//! - [`liar`] is the proxy that lies
 //! - [`process`], [`ports`], [`proto`], [`run`], [`rng`]: what these stand on
 
 // Each of the programs that include the bed uses a part of it.
@@ -22,8 +22,8 @@ pub mod line;
 pub mod node;
 pub mod pki;
 pub mod ports;
-pub mod proto;
 pub mod process;
+pub mod proto;
 pub mod rng;
 pub mod run;
 pub mod target;

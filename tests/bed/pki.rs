@@ -97,8 +97,25 @@ impl Maker<'_> {
                 std::fs::write(self.dir.join(file), content).expect("write the database of openssl ca");
             }
             self.openssl(&[
-                "ca", "-batch", "-notext", "-config", "ca.cnf", "-startdate", "20200101000000Z", "-enddate",
-                "20200201000000Z", "-cert", &ca_cert, "-keyfile", &ca_key, "-extfile", &ext, "-in", &csr, "-out", &cert,
+                "ca",
+                "-batch",
+                "-notext",
+                "-config",
+                "ca.cnf",
+                "-startdate",
+                "20200101000000Z",
+                "-enddate",
+                "20200201000000Z",
+                "-cert",
+                &ca_cert,
+                "-keyfile",
+                &ca_key,
+                "-extfile",
+                &ext,
+                "-in",
+                &csr,
+                "-out",
+                &cert,
             ]);
         } else {
             let mut args = vec!["x509", "-req", "-CAcreateserial", "-CA", &ca_cert, "-CAkey", &ca_key];

@@ -78,7 +78,8 @@ impl Target {
 pub fn runtime() -> &'static Runtime {
     static RUNTIME: OnceLock<Runtime> = OnceLock::new();
     RUNTIME.get_or_init(|| {
-        let built = tokio::runtime::Builder::new_multi_thread().worker_threads(2).thread_name("bed").enable_all().build();
+        let built =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(2).thread_name("bed").enable_all().build();
         built.expect("start an executor")
     })
 }

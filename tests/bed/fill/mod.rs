@@ -108,7 +108,8 @@ impl Fill {
     }
 
     async fn namespaces(&self, sink: &mut Sink, rng: &mut Rng, kube_system: &str, more: u64) -> Vec<String> {
-        let mut names: Vec<String> = ["kube-system", "default", "kube-public", "kube-node-lease"].map(Into::into).into();
+        let mut names: Vec<String> =
+            ["kube-system", "default", "kube-public", "kube-node-lease"].map(Into::into).into();
         names.extend((0..more).map(|i| format!("app-{i}")));
         for name in &names {
             let uid = if name == "kube-system" { kube_system.to_owned() } else { rng.uid() };
@@ -184,10 +185,16 @@ impl Fill {
     /// Writes keys made by `make` from their number, `together` in one transaction. Each transaction has a
     /// random source of its own, which follows from the seed and its first number.
     #[track_caller]
-    fn bulk(&self, count: u64, together: u64, make: impl Fn(&mut Rng, u64) -> (String, String) + Send + Sync + 'static) {
+    fn bulk(
+        &self,
+        count: u64,
+        together: u64,
+        make: impl Fn(&mut Rng, u64) -> (String, String) + Send + Sync + 'static,
+    ) {
         let make = Arc::new(make);
         let write = |range: Range<u64>| {
-            let (mut sink, make, mut rng) = (Sink::new(self.client()), make.clone(), Rng::new(self.seed ^ (range.start << 8)));
+            let (mut sink, make, mut rng) =
+                (Sink::new(self.client()), make.clone(), Rng::new(self.seed ^ (range.start << 8)));
             async move {
                 for i in range {
                     let (key, value) = make(&mut rng, i);

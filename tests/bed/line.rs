@@ -53,11 +53,7 @@ impl Line {
     }
 
     fn program(self, name: &str) -> PathBuf {
-        let path = match self {
-            Line::V34 => Path::new("/usr/bin").join(name),
-            _ => directory().join(format!("etcd-{}", self.version())).join(name),
-        };
-        demand(path)
+        demand(directory().join(format!("etcd-{}", self.version())).join(name))
     }
 }
 

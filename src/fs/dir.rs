@@ -97,9 +97,8 @@ impl Dir {
             return Ok(self.clone());
         }
         names::check(rel)?;
-        let fd = self
-            .lookup(rel, DIRECTORY, Mode::empty())
-            .map_err(|e| os::error("open directory", self.shown(rel), e))?;
+        let fd =
+            self.lookup(rel, DIRECTORY, Mode::empty()).map_err(|e| os::error("open directory", self.shown(rel), e))?;
         Dir::from_handle(fd, self.path.join(rel))
     }
 
@@ -188,8 +187,7 @@ impl Dir {
             return Err(os::not_regular(self.shown(rel), "link, directory or device"));
         }
         staged.replace(&parent, leaf, |from| {
-            renameat(&parent, from, &parent, leaf)
-                .map_err(|e| os::create_error("replace file", self.shown(rel), e))
+            renameat(&parent, from, &parent, leaf).map_err(|e| os::create_error("replace file", self.shown(rel), e))
         })
     }
 

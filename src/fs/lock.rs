@@ -95,7 +95,8 @@ impl Lock {
             Err(TryLockError::Error(e)) => return Err(os::io_error("lock", on, e)),
         }
         // Whoever fails to take it from here on reads the new text, an empty one, or half of one.
-        let text = serde_json::to_vec(holder).map_err(|e| Error::new(Code::Internal, "name holder of lock", &*on).because(e))?;
+        let text = serde_json::to_vec(holder)
+            .map_err(|e| Error::new(Code::Internal, "name holder of lock", &*on).because(e))?;
         // A full disk must not keep a prune, which frees space, from getting its lock: the text is a courtesy.
         let _ = file.set_len(0).and_then(|()| file.write_all_at(&text, 0));
         Ok(Attempt::Acquired(Lock { file }))

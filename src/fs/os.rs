@@ -58,6 +58,11 @@ pub fn is_refused(err: &Error) -> bool {
     errno_of(err).is_some_and(refused)
 }
 
+/// Whether the innermost cause is that a name leads to another file system or through a link.
+pub fn is_elsewhere(err: &Error) -> bool {
+    errno_of(err).is_some_and(|e| matches!(e, Errno::EXDEV | Errno::ELOOP))
+}
+
 fn errno_of(err: &Error) -> Option<Errno> {
     let mut next = std::error::Error::source(err);
     let mut found = None;

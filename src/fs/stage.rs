@@ -92,21 +92,20 @@ impl Staged {
         self.sync(&on())?;
         fail::fail_point!("fs-before-name");
         let named = match &self.name {
-            None => {
-                linkat(AT_FDCWD, os::proc_path(&self.file).as_str(), &parent, leaf, AtFlags::AT_SYMLINK_FOLLOW)
+            None => linkat(AT_FDCWD, os::proc_path(&self.file).as_str(), &parent, leaf, AtFlags::AT_SYMLINK_FOLLOW),
+            Some(temporary) => {
+                match renameat2(&self.dir, temporary.as_str(), &parent, leaf, RenameFlags::RENAME_NOREPLACE) {
+                    // Not every file system knows the flag. A link never replaces; the temporary name goes on drop.
+                    Err(Errno::EINVAL | Errno::ENOSYS | Errno::EOPNOTSUPP) => {
+                        linkat(&self.dir, temporary.as_str(), &parent, leaf, AtFlags::empty())
+                    }
+                    Ok(()) => {
+                        self.name = None;
+                        Ok(())
+                    }
+                    refused => refused,
+                }
             }
-            Some(temporary) => match renameat2(&self.dir, temporary.as_str(), &parent, leaf, RenameFlags::RENAME_NOREPLACE)
-            {
-                // Not every file system knows the flag. A link never replaces; the temporary name goes on drop.
-                Err(Errno::EINVAL | Errno::ENOSYS | Errno::EOPNOTSUPP) => {
-                    linkat(&self.dir, temporary.as_str(), &parent, leaf, AtFlags::empty())
-                }
-                Ok(()) => {
-                    self.name = None;
-                    Ok(())
-                }
-                refused => refused,
-            },
         };
         named.map_err(|e| os::create_error("create file", on(), e))?;
         fail::fail_point!("fs-after-name");

@@ -10,6 +10,7 @@
 pub mod codec;
 mod contract;
 mod dry_run;
+mod input;
 mod known;
 mod list;
 mod local;
@@ -21,6 +22,7 @@ mod unreliable;
 
 pub use contract::{Entry, Page, Store, StoreSpace, list_all};
 pub use dry_run::{DryRun, Planned};
+pub use input::{Form, Opened, open_database_bytes, open_database_object};
 pub use known::{Known, KnownStores};
 pub use local::LocalStore;
 pub use marker::{MARKER, Marker};

@@ -184,7 +184,7 @@ impl Dir {
         if let Some(stat) = parent.stat(leaf.as_ref())?
             && stat.kind != Kind::File
         {
-            return Err(os::not_regular(self.shown(rel), "link, directory or device"));
+            return Err(os::irregular("replace file", self.shown(rel)));
         }
         staged.replace(&parent, leaf, |from| {
             renameat(&parent, from, &parent, leaf).map_err(|e| os::create_error("replace file", self.shown(rel), e))
@@ -208,7 +208,7 @@ impl Dir {
         let failed = |e| os::create_error("remove file", self.shown(rel), e);
         let stat = parent.stat(leaf.as_ref())?.ok_or_else(|| failed(Errno::ENOENT))?;
         if stat.kind != Kind::File {
-            return Err(os::not_regular(self.shown(rel), "link, directory or device").during("remove", self.shown(rel)));
+            return Err(os::irregular("remove file", self.shown(rel)));
         }
         if stat.identity.0 != self.identity.0 {
             return Err(failed(Errno::EXDEV));

@@ -88,7 +88,7 @@ impl Lock {
             .lookup(rel, flags, Mode::S_IRUSR | Mode::S_IWUSR)
             .map_err(|e| os::create_error("open lock file", on.clone(), e))?;
         let file = File::from(fd);
-        os::check_regular(&file, &on)?;
+        os::check_regular(&file, &on).map_err(|e| e.with_code(Code::CannotCreate))?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Ok(Attempt::Held(read_holder(&file))),

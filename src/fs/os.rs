@@ -75,20 +75,28 @@ fn errno_of(err: &Error) -> Option<Errno> {
     found
 }
 
-/// Refuses everything but a regular file, by name of what it is instead. The file may have been opened with
-/// `O_NONBLOCK`, so that a FIFO without a writer gets here too.
+/// Whether the innermost cause is a file where a directory should be.
+pub fn is_not_a_directory(err: &Error) -> bool {
+    errno_of(err) == Some(Errno::ENOTDIR)
+}
+
+/// Refuses everything but a regular file (`DataInvalid`), by name of what it is instead. The file may have been
+/// opened with `O_NONBLOCK`, so that a FIFO without a writer gets here too.
 pub fn check_regular(file: &File, on: &str) -> Result<Metadata> {
     let meta = file.metadata().map_err(|e| io_error("look at file", on, e))?;
     if meta.is_file() {
         return Ok(meta);
     }
-    Err(not_regular(on, kind_word(&meta.file_type())))
+    Err(Error::new(Code::DataInvalid, "open file", on)
+        .because(format!("it is a {}, not a regular file", kind_word(&meta.file_type())))
+        .remedy("name a regular file, or move this out of the way"))
 }
 
-pub fn not_regular(on: impl Into<String>, kind: &str) -> Error {
-    Error::new(Code::Io, "open file", on)
-        .because(format!("it is a {kind}, not a regular file"))
-        .remedy("name a regular file, or move this out of the way")
+/// A name that is to be changed stands for something that refloat never makes.
+pub fn irregular(what: &str, on: impl Into<String>) -> Error {
+    Error::new(Code::CannotCreate, what, on)
+        .because("it is a link, a directory or a device, not a regular file")
+        .remedy("move it out of the way")
 }
 
 fn kind_word(kind: &std::fs::FileType) -> &'static str {

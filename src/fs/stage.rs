@@ -156,6 +156,8 @@ pub fn sweep_staged(dir: &Dir) -> Result<usize> {
         };
         let file = match dir.open_file(name) {
             Err(e) if e.code() == Code::NotFound => continue,
+            // Another user's, in a shared directory: that user's sweep takes it.
+            Err(e) if os::is_refused(&e) => continue,
             other => other?,
         };
         match file.try_lock() {

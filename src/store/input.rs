@@ -84,7 +84,9 @@ pub fn open_database_object(source: Arc<dyn ReadAt>, on: &str) -> Result<Opened>
             Ok(Opened { reader, form, stored_len, framed: Some(framed) })
         }
         Err(e) if e.needs_unpacking() => {
-            let dir = Dir::open(&std::env::temp_dir())?;
+            let dir = Dir::open(&std::env::temp_dir()).map_err(|e| {
+                e.during("unpack database", on).remedy("set TMPDIR to a directory with room for the unpacked file")
+            })?;
             let reader = unpack(source, &dir, RESERVE, on)?;
             Ok(Opened { reader: Arc::new(reader), form: Form::Unpacked, stored_len, framed: None })
         }

@@ -43,20 +43,22 @@ impl LocalStore {
     /// A file on the store's file system for a large object that is still being written.
     pub fn stage(&self) -> Result<Staged> {
         self.check_writable("stage object")?;
-        self.dir.stage().map_err(|e| self.failed(e, "stage object", ""))
+        self.dir.stage().map_err(|e| self.write_failed(e, "stage object", ""))
     }
 
     /// Gives a staged file its name, durably; `AlreadyExists` when it is taken.
     pub fn publish(&self, staged: Staged, name: &str) -> Result<()> {
         self.check_name(CREATE, name)?;
         self.check_writable(CREATE)?;
-        self.parents(name).and_then(|()| staged.publish(&self.dir, name)).map_err(|e| self.failed(e, CREATE, name))
+        self.parents(name)
+            .and_then(|()| staged.publish(&self.dir, name))
+            .map_err(|e| self.write_failed(e, CREATE, name))
     }
 
     /// Removes temporary names whose writers are dead; gives how many.
     pub fn sweep(&self) -> Result<usize> {
         self.check_writable("sweep store")?;
-        sweep_staged(&self.dir).map_err(|e| self.failed(e, "sweep store", ""))
+        sweep_staged(&self.dir).map_err(|e| self.write_failed(e, "sweep store", ""))
     }
 
     /// `StoreVanished` unless the marker is still the one that was found on opening.
@@ -104,17 +106,20 @@ impl LocalStore {
     }
 
     fn failed(&self, err: Error, what: &str, name: &str) -> Error {
-        let code = match err.code() {
-            _ if is_refused(&err) && what != "open object" => Code::StoreNotWritable,
-            code => code,
-        };
-        let mut on = if name.is_empty() { self.shown() } else { format!("{name} in store {}", self.shown()) };
-        if is_out_of_space(&err)
-            && let Ok(space) = self.dir.space()
-        {
-            on = format!("{on} ({} of {} bytes free)", space.free, space.total);
+        let on = if name.is_empty() { self.shown() } else { format!("{name} in store {}", self.shown()) };
+        err.during(what, on)
+    }
+
+    /// The same for what writes: says when the store cannot be written, and how full it is when it is full.
+    fn write_failed(&self, err: Error, what: &str, name: &str) -> Error {
+        let refused = is_refused(&err);
+        let space = if is_out_of_space(&err) { self.dir.space().ok() } else { None };
+        let err = self.failed(err, what, name);
+        match space {
+            Some(s) => err.remedy(format!("free some space: {} of {} bytes are free", s.free, s.total)),
+            None if refused => err.with_code(Code::StoreNotWritable),
+            None => err,
         }
-        err.during(what, on).with_code(code)
     }
 }
 
@@ -134,7 +139,7 @@ impl Store for LocalStore {
     fn create(&self, name: &str, bytes: &[u8]) -> Result<()> {
         self.check_name(CREATE, name)?;
         self.check_writable(CREATE)?;
-        self.parents(name).and_then(|()| self.dir.create(name, bytes)).map_err(|e| self.failed(e, CREATE, name))
+        self.parents(name).and_then(|()| self.dir.create(name, bytes)).map_err(|e| self.write_failed(e, CREATE, name))
     }
 
     fn put(&self, name: &str, source: &dyn ReadAt) -> Result<()> {
@@ -146,7 +151,10 @@ impl Store for LocalStore {
         while at < len {
             let part = &mut buf[..usize::try_from(len - at).unwrap_or(COPY).min(COPY)];
             source.read_at(at, part).map_err(|e| Error::io("read source of object", name, e))?;
-            staged.file().write_all(part).map_err(|e| self.failed(Error::io("write object", name, e), CREATE, name))?;
+            staged
+                .file()
+                .write_all(part)
+                .map_err(|e| self.write_failed(Error::io("write object", name, e), CREATE, name))?;
             at += part.len() as u64;
         }
         self.publish(staged, name)
@@ -154,7 +162,7 @@ impl Store for LocalStore {
 
     fn read(&self, name: &str, limit: u64) -> Result<Vec<u8>> {
         self.check_name("read object", name)?;
-        self.dir.read(name, limit).map_err(|e| self.failed(e, "open object", name))
+        self.dir.read(name, limit).map_err(|e| self.failed(e, "read object", name))
     }
 
     fn open(&self, name: &str) -> Result<Box<dyn ReadAt>> {
@@ -171,7 +179,7 @@ impl Store for LocalStore {
         self.check_name("delete object", name)?;
         self.check_writable("delete object")?;
         self.check_marker()?;
-        self.dir.remove_file(name).map_err(|e| self.failed(e, "delete object", name))
+        self.dir.remove_file(name).map_err(|e| self.write_failed(e, "delete object", name))
     }
 
     fn space(&self) -> Result<Option<StoreSpace>> {
@@ -180,5 +188,7 @@ impl Store for LocalStore {
     }
 }
 
+#[cfg(test)]
+mod mounts;
 #[cfg(test)]
 mod tests;

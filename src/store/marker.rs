@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Code, Error, Result};
-use crate::fs::Dir;
+use crate::fs::{Dir, is_elsewhere};
 
 /// Name of the marker in a store's root.
 pub const MARKER: &str = "refloat-store.json";
@@ -29,7 +29,8 @@ impl Marker {
         let on = || dir.path().join(MARKER).display().to_string();
         let bytes = match dir.read(MARKER, SIZE_MAX) {
             Err(e) if e.code() == Code::NotFound => return Ok(None),
-            Err(e) if e.code() == Code::DataInvalid => return Err(e.with_code(Code::StoreForeign)),
+            // A link, a directory, a gigabyte: nothing that refloat writes.
+            Err(e) if e.code() == Code::DataInvalid || is_elsewhere(&e) => return Err(e.with_code(Code::StoreForeign)),
             other => other?,
         };
         let foreign = || Error::new(Code::StoreForeign, "read store marker", on());

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::{Known, LocalStore, MARKER, Marker, shown};
 use crate::error::{Code, Error, Result};
-use crate::fs::{Dir, STAGED_PREFIX, is_out_of_space, is_refused};
+use crate::fs::{Dir, STAGED_PREFIX, is_not_a_directory, is_out_of_space, is_refused};
 
 /// What the caller is about to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -104,7 +104,10 @@ impl LocalStore {
             return Err(foreign("it is the root directory of this host".into())
                 .remedy("point the store to a directory of its own; nothing in / is ever touched"));
         }
-        let found = look(&dir)?;
+        let found = look(&dir).map_err(|e| match known {
+            Some(_) if e.code() == Code::StoreForeign => e.with_code(Code::StoreVanished),
+            _ => e,
+        })?;
         let decision = decide(&found, config.mode, known.map(|k| k.store_id.as_str()));
         match decision {
             Decision::Foreign => {
@@ -156,6 +159,9 @@ fn open_dir(config: &OpenStore, path: &Path, known: Option<&Known>) -> Result<Di
         }
         Err(e) if e.code() == Code::NotFound => Err(missing(e)),
         Err(e) if is_refused(&e) && config.mode != Mode::Read => Err(not_writable(e, &config.name)),
+        Err(e) if is_not_a_directory(&e) => {
+            Err(e.during("open store", &*config.name).with_code(Code::StoreForeign).remedy("name a directory"))
+        }
         Err(e) => Err(e.during("open store", &*config.name)),
         Ok(dir) => Ok(dir),
     }

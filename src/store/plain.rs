@@ -9,7 +9,7 @@ use nix::fcntl::OFlag;
 
 use crate::error::{Code, Error, Result};
 use crate::format::ReadAt;
-use crate::fs::check_regular;
+use crate::fs::{Staged, check_regular};
 
 /// Length as of opening: a file that grows or shrinks meanwhile gives the old bytes or an `UnexpectedEof`.
 #[derive(Debug)]
@@ -29,6 +29,12 @@ impl PlainFile {
             Error::new(code, "open file", &*on).because(e)
         })?;
         PlainFile::new(file, &on)
+    }
+
+    /// What has been written so far to a file that has no name yet.
+    pub fn staged(staged: &Staged) -> Result<PlainFile> {
+        let file = staged.file().try_clone().map_err(|e| Error::io("open", "staged file", e))?;
+        PlainFile::new(file, "staged file")
     }
 
     /// `on` names the file in errors.
@@ -78,9 +84,9 @@ mod tests {
         nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).unwrap();
         for (path, code, word) in [
             (tmp.path().join("none"), Code::NotFound, "No such file"),
-            (tmp.path().into(), Code::Io, "directory"),
-            (fifo, Code::Io, "FIFO"),
-            ("/dev/null".into(), Code::Io, "device"),
+            (tmp.path().into(), Code::DataInvalid, "directory"),
+            (fifo, Code::DataInvalid, "FIFO"),
+            ("/dev/null".into(), Code::DataInvalid, "device"),
         ] {
             let err = PlainFile::open(&path).unwrap_err();
             assert_eq!(err.code(), code, "{}", path.display());

@@ -158,6 +158,10 @@ fn a_linked_marker_is_none() {
     let (tmp, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     open(elsewhere.path(), Mode::Write, None).unwrap();
     symlink(elsewhere.path().join(MARKER), tmp.path().join(MARKER)).unwrap();
-    assert!(open(tmp.path(), Mode::Read, None).is_err());
-    assert!(open(tmp.path(), Mode::Write, None).is_err());
+    for mode in [Mode::Read, Mode::Write, Mode::Init] {
+        assert_eq!(open(tmp.path(), mode, None).unwrap_err().code(), Code::StoreForeign);
+        assert_eq!(open(tmp.path(), mode, Some(&known("1"))).unwrap_err().code(), Code::StoreVanished);
+    }
+    let file = elsewhere.path().join(MARKER);
+    assert_eq!(open(&file, Mode::Read, None).unwrap_err().code(), Code::StoreForeign);
 }

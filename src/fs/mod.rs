@@ -1,1 +1,24 @@
-//! fs
+//! Everything that touches a directory: a handle opened once, durable writes, locks, space.
+//!
+//! In: a path from the configuration, then names below it. Out: bytes, entries, figures. Serves promise 2 (deletes
+//! happen only beneath a handle, never by a path that somebody may have changed) and promise 11 (what has a name is
+//! whole: bytes and name are on disk before a call returns).
+//!
+//! Reading order: [`Dir`] is the handle; [`Staged`] a file that has no name yet; [`Lock`] names its holder;
+//! [`Space`] says what is left. The file system is reached through `/proc/self/fd` in two places (listing a handle,
+//! naming a nameless file), so `/proc` must be mounted, as it is under systemd.
+
+mod dir;
+mod entries;
+mod lock;
+mod names;
+mod os;
+mod space;
+mod stage;
+
+pub use dir::Dir;
+pub use entries::{DirEntry, Kind, Stat};
+pub use lock::{Attempt, Holder, Lock};
+pub use os::{check_regular, is_elsewhere, is_not_a_directory, is_out_of_space, is_refused};
+pub use space::Space;
+pub use stage::{STAGED_PREFIX, Staged, sweep_staged};

@@ -2,58 +2,31 @@
 //!
 //! In: names and bytes from `snapshot` and `catalog`. Out: bytes, pages of names, free space. Serves promise 2
 //! (deletes only beneath the store's own handle) and law 5 (the store is the truth: it is read at that moment).
+//!
+//! Reading order: [`Store`] is the contract; [`LocalStore`] keeps it on a directory, found again by its marker;
+//! [`KnownStores`] remembers which marker was seen where; [`codec`] is the form in which databases are stored.
+//! [`DryRun`] and [`Unreliable`] stand before another store: one changes nothing, one fails on purpose.
 
-use crate::error::Result;
-use crate::format::ReadAt;
+pub mod codec;
+mod contract;
+mod dry_run;
+mod input;
+mod known;
+mod list;
+mod local;
+mod marker;
+mod open;
+mod plain;
+mod shown;
+mod unreliable;
 
-/// One object, or something in the way of one.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
-    /// Path below the store's root with `/` between parts; bytes that are not UTF-8 are shown as `\xNN`.
-    pub name: String,
-    /// Bytes.
-    pub size: u64,
-    pub modified: jiff::Timestamp,
-    /// A link, a device, a name that is not UTF-8: nothing that refloat writes. Never opened, never removed.
-    pub irregular: bool,
-}
-
-/// A part of a listing, in ascending order of names.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Page {
-    pub entries: Vec<Entry>,
-    /// Pass this as `after` to go on; `None` at the end.
-    pub next: Option<String>,
-}
-
-/// Space of the file system or bucket that holds a store, in bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct StoreSpace {
-    pub total: u64,
-    /// What this process may still use.
-    pub free: u64,
-}
-
-/// Blocking by design: callers on an async thread go through `spawn_blocking`.
-pub trait Store: Send + Sync {
-    /// The name from the configuration.
-    fn name(&self) -> &str;
-    /// The URL or real path, for people.
-    fn location(&self) -> String;
-    /// The id in the marker.
-    fn id(&self) -> &str;
-    /// Creates a small object durably; `Code::AlreadyExists` when the name is taken.
-    fn create(&self, name: &str, bytes: &[u8]) -> Result<()>;
-    /// Creates a large object durably from another one's bytes; `Code::AlreadyExists` when the name is taken.
-    fn put(&self, name: &str, source: &dyn ReadAt) -> Result<()>;
-    /// The whole object, refused when larger than `limit` bytes; `Code::NotFound` when absent.
-    fn read(&self, name: &str, limit: u64) -> Result<Vec<u8>>;
-    /// Ranged access; `Code::NotFound` when absent.
-    fn open(&self, name: &str) -> Result<Box<dyn ReadAt>>;
-    /// Objects below `prefix` (empty: all), after the name `after`, at most `limit`.
-    fn list(&self, prefix: &str, after: Option<&str>, limit: usize) -> Result<Page>;
-    /// Removes one object; `Code::NotFound` when absent.
-    fn delete(&self, name: &str) -> Result<()>;
-    /// `None` where the backend has no such notion.
-    fn space(&self) -> Result<Option<StoreSpace>>;
-}
+pub use contract::{Entry, Page, Store, StoreSpace, list_all};
+pub use dry_run::{DryRun, Planned};
+pub use input::{Form, Opened, open_database_bytes, open_database_object};
+pub use known::{Known, KnownStores};
+pub use local::LocalStore;
+pub use marker::{MARKER, Marker};
+pub use open::{Mode, OpenStore};
+pub use plain::PlainFile;
+pub use shown::shown;
+pub use unreliable::{Call, Fault, Unreliable};

@@ -1,0 +1,253 @@
+//! A file that is being written and has no final name yet.
+//!
+//! Best is a nameless file (`O_TMPFILE`): whatever happens to the writer, nothing stays behind. Some file systems
+//! (NFS, some FUSE) refuse that; there it is a temporary name, locked while its writer lives, so that a sweep can
+//! tell a living writer from a dead one without a clock and without a list of processes.
+
+use std::fs::{File, TryLockError};
+use std::io::Read;
+
+use nix::errno::Errno;
+use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, RenameFlags, openat, renameat2};
+use nix::sys::stat::{Mode, fstat};
+use nix::unistd::{UnlinkatFlags, linkat, unlinkat};
+
+use super::{Dir, Kind, os};
+use crate::error::{Code, Error, Result};
+
+/// Temporary names begin like this; 16 hex digits follow.
+pub const STAGED_PREFIX: &str = ".refloat-tmp-";
+
+/// Readable by the owner only: backups hold every secret of a cluster.
+const MODE: Mode = Mode::S_IRUSR.union(Mode::S_IWUSR);
+
+/// How many temporary names are tried when a sweep takes them away between creation and lock.
+const NAMES: usize = 16;
+
+/// A file without a final name. Dropped without [`Staged::publish`], it is gone.
+#[derive(Debug)]
+pub struct Staged {
+    dir: Dir,
+    file: File,
+    /// `None` for a nameless file.
+    name: Option<String>,
+}
+
+impl Staged {
+    pub(super) fn new(dir: &Dir) -> Result<Staged> {
+        let flags = OFlag::O_TMPFILE | OFlag::O_RDWR | OFlag::O_CLOEXEC;
+        match openat(dir, ".", flags, MODE) {
+            Ok(fd) => Ok(Staged { dir: dir.clone(), file: File::from(fd), name: None }),
+            // What file systems say that do not know nameless files.
+            Err(Errno::EOPNOTSUPP | Errno::EISDIR | Errno::EINVAL | Errno::ENOSYS | Errno::ENOENT) => {
+                Staged::named(dir)
+            }
+            Err(e) => Err(os::create_error("create temporary file in", dir.shown(""), e)),
+        }
+    }
+
+    pub(super) fn named(dir: &Dir) -> Result<Staged> {
+        let flags = OFlag::O_RDWR | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW;
+        for _ in 0..NAMES {
+            let name = temporary_name().map_err(|e| os::io_error("read random bytes from", "/dev/urandom", e))?;
+            let file = match dir.lookup(&name, flags, MODE) {
+                Ok(fd) => File::from(fd),
+                Err(Errno::EEXIST) => continue,
+                Err(e) => return Err(os::create_error("create temporary file in", dir.shown(""), e)),
+            };
+            match file.try_lock() {
+                Ok(()) => {}
+                // A sweep found it before it was locked and is about to remove it.
+                Err(TryLockError::WouldBlock) => continue,
+                Err(TryLockError::Error(e)) => {
+                    // The lock is what keeps a sweep away; without locks there are no sweeps either, so the name
+                    // would stay for ever if this process died.
+                    let _ = unlinkat(dir, name.as_str(), UnlinkatFlags::NoRemoveDir);
+                    return Err(os::io_error("lock temporary file in", dir.shown(""), e));
+                }
+            }
+            if fstat(&file).is_ok_and(|s| s.st_nlink > 0) {
+                return Ok(Staged { dir: dir.clone(), file, name: Some(name) });
+            }
+        }
+        Err(Error::new(Code::Io, "create temporary file in", dir.shown(""))
+            .because("each one was removed by somebody at once"))
+    }
+
+    /// Open for reading and writing.
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Whether nothing stays behind even if this process is killed.
+    pub fn is_nameless(&self) -> bool {
+        self.name.is_none()
+    }
+
+    /// Gives the file its name beneath `dir` (same file system), durably: bytes first, then the name.
+    /// `AlreadyExists` if the name is taken; the file is gone then.
+    pub fn publish(mut self, dir: &Dir, rel: &str) -> Result<()> {
+        let (parent, leaf) = dir.parent(rel)?;
+        let on = || dir.shown(rel);
+        self.sync(&on())?;
+        fail::fail_point!("fs-before-name");
+        let named = match &self.name {
+            None => linkat(AT_FDCWD, os::proc_path(&self.file).as_str(), &parent, leaf, AtFlags::AT_SYMLINK_FOLLOW),
+            Some(temporary) => {
+                match renameat2(&self.dir, temporary.as_str(), &parent, leaf, RenameFlags::RENAME_NOREPLACE) {
+                    // Not every file system knows the flag. A link never replaces; the temporary name goes on drop.
+                    Err(Errno::EINVAL | Errno::ENOSYS | Errno::EOPNOTSUPP) => {
+                        linkat(&self.dir, temporary.as_str(), &parent, leaf, AtFlags::empty())
+                    }
+                    Ok(()) => {
+                        self.name = None;
+                        Ok(())
+                    }
+                    refused => refused,
+                }
+            }
+        };
+        named.map_err(|e| os::create_error("create file", on(), e))?;
+        fail::fail_point!("fs-after-name");
+        parent.sync()
+    }
+
+    /// Takes the place of `leaf` by the rename that the caller does.
+    pub(super) fn replace(mut self, parent: &Dir, leaf: &str, rename: impl FnOnce(&str) -> Result<()>) -> Result<()> {
+        self.sync(&parent.shown(leaf))?;
+        if let Some(temporary) = &self.name {
+            rename(temporary)?;
+            self.name = None;
+        }
+        parent.sync()
+    }
+
+    fn sync(&self, on: &str) -> Result<()> {
+        self.file.sync_all().map_err(|e| os::io_error("sync file", on, e))
+    }
+}
+
+impl Drop for Staged {
+    fn drop(&mut self) {
+        if let Some(name) = &self.name {
+            // A failure leaves a dead temporary name, which the next sweep takes.
+            let _ = unlinkat(&self.dir, name.as_str(), UnlinkatFlags::NoRemoveDir);
+        }
+    }
+}
+
+fn temporary_name() -> std::io::Result<String> {
+    let mut random = [0; 8];
+    File::open("/dev/urandom")?.read_exact(&mut random)?;
+    Ok(format!("{STAGED_PREFIX}{:016x}", u64::from_ne_bytes(random)))
+}
+
+fn is_temporary(name: &str) -> bool {
+    name.strip_prefix(STAGED_PREFIX)
+        .is_some_and(|hex| hex.len() == 16 && hex.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f')))
+}
+
+/// Removes temporary names in `dir` itself whose writer is dead; gives how many.
+pub fn sweep_staged(dir: &Dir) -> Result<usize> {
+    let mut removed = 0;
+    for entry in dir.entries()? {
+        let Some(name) = entry.name.to_str().filter(|n| entry.kind == Kind::File && is_temporary(n)) else {
+            continue;
+        };
+        let file = match dir.open_file(name) {
+            Err(e) if e.code() == Code::NotFound => continue,
+            // Another user's, in a shared directory: that user's sweep takes it.
+            Err(e) if os::is_refused(&e) => continue,
+            other => other?,
+        };
+        match file.try_lock() {
+            // Its writer lives.
+            Err(TryLockError::WouldBlock) => continue,
+            Err(TryLockError::Error(e)) => return Err(os::io_error("lock file", dir.shown(name), e)),
+            Ok(()) => {}
+        }
+        // Under the lock the name still stands for the same file, or it was published or removed meanwhile.
+        let ours = fstat(&file).map_err(|e| os::error("look at file", dir.shown(name), e))?;
+        if dir.stat(name.as_ref())?.is_some_and(|s| s.identity == (ours.st_dev, ours.st_ino)) {
+            match dir.remove_file(name) {
+                Err(e) if e.code() == Code::NotFound => {}
+                other => {
+                    other?;
+                    removed += 1;
+                }
+            }
+        }
+    }
+    Ok(removed)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    fn dir() -> (tempfile::TempDir, Dir) {
+        let tmp = tempfile::tempdir().unwrap();
+        let dir = Dir::open(tmp.path()).unwrap();
+        (tmp, dir)
+    }
+
+    fn both(dir: &Dir) -> [Staged; 2] {
+        [Staged::new(dir).unwrap(), Staged::named(dir).unwrap()]
+    }
+
+    #[test]
+    fn published_under_its_name_with_its_bytes() {
+        let (tmp, dir) = dir();
+        dir.create_dirs("a/b").unwrap();
+        for (i, staged) in both(&dir).into_iter().enumerate() {
+            staged.file().write_all(b"bytes").unwrap();
+            staged.publish(&dir, &format!("a/b/{i}")).unwrap();
+            assert_eq!(std::fs::read(tmp.path().join(format!("a/b/{i}"))).unwrap(), b"bytes");
+        }
+        assert_eq!(dir.entries().unwrap().len(), 1);
+    }
+
+    #[test]
+    fn a_taken_name_is_refused_and_nothing_stays() {
+        let (tmp, dir) = dir();
+        std::fs::write(tmp.path().join("x"), b"old").unwrap();
+        std::os::unix::fs::symlink("nowhere", tmp.path().join("y")).unwrap();
+        for name in ["x", "y"] {
+            for staged in both(&dir) {
+                assert_eq!(staged.publish(&dir, name).unwrap_err().code(), Code::AlreadyExists);
+            }
+        }
+        assert_eq!(std::fs::read(tmp.path().join("x")).unwrap(), b"old");
+        assert_eq!(dir.entries().unwrap().len(), 2);
+    }
+
+    #[test]
+    fn dropped_is_gone() {
+        let (_tmp, dir) = dir();
+        drop(both(&dir));
+        assert!(dir.entries().unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_sweep_takes_dead_names_only() {
+        let (tmp, dir) = dir();
+        let living = Staged::named(&dir).unwrap();
+        let dead = format!("{STAGED_PREFIX}0123456789abcdef");
+        let others = [".refloat-tmp-0123456789abcdeX", ".refloat-tmp-1", "0123456789abcdef", "data"];
+        for name in others.iter().copied().chain([dead.as_str()]) {
+            std::fs::write(tmp.path().join(name), b"").unwrap();
+        }
+        let link = format!("{STAGED_PREFIX}0000000000000000");
+        std::os::unix::fs::symlink("data", tmp.path().join(&link)).unwrap();
+        assert_eq!(sweep_staged(&dir).unwrap(), 1);
+        let mut want: Vec<String> = others.map(String::from).into();
+        want.extend([link, living.name.clone().unwrap()]);
+        want.sort();
+        let left: Vec<String> = dir.entries().unwrap().iter().map(|e| e.name.to_string_lossy().into()).collect();
+        assert_eq!(left, want);
+        drop(living);
+        assert_eq!(sweep_staged(&dir).unwrap(), 0);
+    }
+}

@@ -1,0 +1,83 @@
+//! What every store can do, whatever is behind it.
+
+use crate::error::{Code, Error, Result};
+use crate::format::ReadAt;
+
+/// One object, or something in the way of one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Path below the store's root with `/` between parts; bytes that are not UTF-8 are shown as `\xNN`.
+    pub name: String,
+    /// Bytes.
+    pub size: u64,
+    pub modified: jiff::Timestamp,
+    /// A link, a device, a name that is not UTF-8: nothing that refloat writes. Never opened, never removed.
+    pub irregular: bool,
+}
+
+/// A part of a listing, in ascending order of names.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Page {
+    pub entries: Vec<Entry>,
+    /// Pass this as `after` to go on; `None` at the end.
+    pub next: Option<String>,
+}
+
+/// Space of the file system or bucket that holds a store, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StoreSpace {
+    pub total: u64,
+    /// What this process may still use.
+    pub free: u64,
+}
+
+/// Blocking by design: callers on an async thread go through `spawn_blocking`.
+pub trait Store: Send + Sync {
+    /// The name from the configuration.
+    fn name(&self) -> &str;
+    /// The URL or real path, for people.
+    fn location(&self) -> String;
+    /// The id in the marker.
+    fn id(&self) -> &str;
+    /// Creates a small object durably; `Code::AlreadyExists` when the name is taken.
+    fn create(&self, name: &str, bytes: &[u8]) -> Result<()>;
+    /// Creates a large object durably from another one's bytes; `Code::AlreadyExists` when the name is taken.
+    fn put(&self, name: &str, source: &dyn ReadAt) -> Result<()>;
+    /// The whole object, refused when larger than `limit` bytes; `Code::NotFound` when absent.
+    fn read(&self, name: &str, limit: u64) -> Result<Vec<u8>>;
+    /// Ranged access; `Code::NotFound` when absent.
+    fn open(&self, name: &str) -> Result<Box<dyn ReadAt>>;
+    /// Objects below the directory `prefix` (empty: all; a final `/` may be left out), after the name `after`, at
+    /// most `limit`. A prefix that is not there has no objects; one that cannot be read is an error.
+    fn list(&self, prefix: &str, after: Option<&str>, limit: usize) -> Result<Page>;
+    /// Removes one object; `Code::NotFound` when absent.
+    fn delete(&self, name: &str) -> Result<()>;
+    /// `None` where the backend has no such notion.
+    fn space(&self) -> Result<Option<StoreSpace>>;
+}
+
+/// All objects below `prefix`, page by page. A listing that does not go forward, or is out of order, is
+/// `ListingInDoubt`: nothing may be concluded from it.
+pub fn list_all(store: &dyn Store, prefix: &str) -> Result<Vec<Entry>> {
+    const PAGE: usize = 10_000;
+    let mut all: Vec<Entry> = Vec::new();
+    let mut after: Option<String> = None;
+    loop {
+        let page = store.list(prefix, after.as_deref(), PAGE)?;
+        for entry in page.entries {
+            if all.last().is_some_and(|last| last.name >= entry.name) {
+                return Err(Error::new(Code::ListingInDoubt, "list store", store.name())
+                    .because(format!("{:?} comes out of order", entry.name)));
+            }
+            all.push(entry);
+        }
+        match page.next {
+            None => return Ok(all),
+            Some(next) if after.as_ref().is_some_and(|a| *a >= next) => {
+                return Err(Error::new(Code::ListingInDoubt, "list store", store.name())
+                    .because(format!("the page after {next:?} was given twice")));
+            }
+            Some(next) => after = Some(next),
+        }
+    }
+}

@@ -123,21 +123,27 @@ fn half(key: &str, value: &Path, missing: &str) -> Error {
 }
 
 fn read(key: &str, path: &Path) -> Result<Vec<u8>> {
-    let fail = |e: std::io::Error| refused("read", key, path).because(e);
+    let fail = |e: std::io::Error| {
+        refused("read", key, path)
+            .because(e)
+            .remedy(format!("correct [etcd] {key}, or let refloat's user read the file"))
+    };
     let size = std::fs::metadata(path).map_err(fail)?;
     if !size.is_file() {
-        return Err(refused("read", key, path).because("not a regular file"));
+        return Err(refused("read", key, path).because("not a regular file").remedy(format!("correct [etcd] {key}")));
     }
     if size.len() > LIMIT {
-        return Err(refused("read", key, path).because(format!("{} bytes are too many for this file", size.len())));
+        return Err(refused("read", key, path)
+            .because(format!("{} bytes are too many for this file", size.len()))
+            .remedy(format!("correct [etcd] {key}")));
     }
     std::fs::read(path).map_err(fail)
 }
 
 fn certificates(key: &str, path: &Path, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>> {
-    let list: Vec<_> = CertificateDer::pem_slice_iter(pem)
-        .collect::<Result<_, _>>()
-        .map_err(|e| refused("parse", key, path).because(e.to_string()))?;
+    let list: Vec<_> = CertificateDer::pem_slice_iter(pem).collect::<Result<_, _>>().map_err(|e| {
+        refused("parse", key, path).because(e.to_string()).remedy("give a PEM file with BEGIN CERTIFICATE")
+    })?;
     if list.is_empty() {
         return Err(refused("use", key, path)
             .because("it holds no certificate")
@@ -159,15 +165,20 @@ fn tls(files: &AccessFiles, access: &Access) -> Result<Option<Tls>> {
         })?;
         rustls::sign::CertifiedKey::from_der(chain.clone(), key.clone_key(), &provider).map_err(|e| match e {
             rustls::Error::InconsistentKeys(_) => refused("use", "key_file", key_path)
-                .because(format!("the key does not belong to the certificate in {}", cert_path.display())),
-            other => refused("use", "key_file", key_path).because(other),
+                .because(format!("the key does not belong to the certificate in {}", cert_path.display()))
+                .remedy("give the key that was made with this certificate"),
+            other => {
+                refused("use", "key_file", key_path).because(other).remedy("give a PEM key of RSA, ECDSA or Ed25519")
+            }
         })?;
         identity = Some((chain, key));
     }
     let (Some(path), Some(pem)) = (&files.ca_file, &access.ca_pem) else { return Ok(None) };
     let mut roots = RootCertStore::empty();
     for cert in certificates("ca_file", path, pem)? {
-        roots.add(cert).map_err(|e| refused("use", "ca_file", path).because(e))?;
+        roots.add(cert).map_err(|e| {
+            refused("use", "ca_file", path).because(e).remedy("give the certificate of the authority (CA) of etcd")
+        })?;
     }
     let roots = Arc::new(roots);
     let builder = ClientConfig::builder_with_provider(provider)
@@ -190,11 +201,12 @@ fn tls(files: &AccessFiles, access: &Access) -> Result<Option<Tls>> {
 fn password(path: &Path, warnings: &mut Vec<String>) -> Result<String> {
     use std::os::unix::fs::PermissionsExt;
     let bytes = read("password_file", path)?;
-    let text =
-        String::from_utf8(bytes).map_err(|_| refused("use", "password_file", path).because("it is not UTF-8"))?;
+    let text = String::from_utf8(bytes).map_err(|_| {
+        refused("use", "password_file", path).because("it is not UTF-8").remedy("write the password as text")
+    })?;
     let password = text.strip_suffix('\n').map_or(text.as_str(), |t| t.strip_suffix('\r').unwrap_or(t));
     if password.is_empty() {
-        return Err(refused("use", "password_file", path).because("it is empty"));
+        return Err(refused("use", "password_file", path).because("it is empty").remedy("write the password into it"));
     }
     let mode =
         std::fs::metadata(path).map_err(|e| refused("read", "password_file", path).because(e))?.permissions().mode();
@@ -202,4 +214,84 @@ fn password(path: &Path, warnings: &mut Vec<String>) -> Result<String> {
         warnings.push(format!("everybody on this host can read the password in {}: chmod o-r it", path.display()));
     }
     Ok(password.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    fn file(dir: &Path, name: &str, content: &str) -> PathBuf {
+        let path = dir.join(name);
+        std::fs::write(&path, content).expect("write a file");
+        path
+    }
+
+    #[test]
+    fn faults_name_the_file_and_the_key() {
+        let dir = tempfile::tempdir().expect("make a directory");
+        let d = dir.path();
+        let text = file(d, "text", "no PEM at all\n");
+        let broken = file(d, "broken", "-----BEGIN CERTIFICATE-----\n!!!\n-----END CERTIFICATE-----\n");
+        let junk = file(d, "junk", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n");
+        let empty = file(d, "empty", "\n");
+        let huge = file(d, "huge", "");
+        std::fs::File::options().write(true).open(&huge).and_then(|f| f.set_len(LIMIT + 1)).expect("grow a file");
+        let none = AccessFiles::default;
+        let (ca, cert, key) = ("ca_file", "cert_file", "key_file");
+        for (files, name, cause) in [
+            (AccessFiles { ca_file: Some(d.join("absent")), ..none() }, ca, "No such file"),
+            (AccessFiles { ca_file: Some(d.into()), ..none() }, ca, "not a regular file"),
+            (AccessFiles { ca_file: Some(huge), ..none() }, ca, "too many"),
+            (AccessFiles { ca_file: Some(text.clone()), ..none() }, ca, "no certificate"),
+            (AccessFiles { ca_file: Some(broken), ..none() }, ca, ""),
+            (AccessFiles { ca_file: Some(junk), ..none() }, ca, ""),
+            (AccessFiles { cert_file: Some(text.clone()), ..none() }, cert, "key_file is not set"),
+            (AccessFiles { key_file: Some(text.clone()), ..none() }, key, "cert_file is not set"),
+            (AccessFiles { cert_file: Some(text.clone()), key_file: Some(text.clone()), ..none() }, cert, "no cert"),
+            (AccessFiles { username: Some("root".into()), ..none() }, "username", "password_file is not set"),
+            (AccessFiles { password_file: Some(text), ..none() }, "password_file", "username is not set"),
+            (
+                AccessFiles { username: Some("root".into()), password_file: Some(empty), ..none() },
+                "password_file",
+                "empty",
+            ),
+        ] {
+            let error = Access::load(&files).expect_err(name);
+            assert_eq!(error.code(), Code::Config, "{files:?}");
+            assert!(error.on().ends_with(&format!("([etcd] {name})")), "{error}");
+            assert!(error.why().join(": ").contains(cause), "{error}: {:?}", error.why());
+            assert!(error.get_remedy().is_some(), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_password_loses_its_line_end_and_is_never_shown() {
+        let dir = tempfile::tempdir().expect("make a directory");
+        for (content, password) in
+            [("s3cret\n", "s3cret"), ("s3cret\r\n", "s3cret"), (" s3 ", " s3 "), ("s\n\n", "s\n")]
+        {
+            let path = file(dir.path(), "password", content);
+            for (mode, warned) in [(0o600, false), (0o640, false), (0o644, true)] {
+                std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).expect("set the mode");
+                let files = AccessFiles {
+                    username: Some("root".into()),
+                    password_file: Some(path.clone()),
+                    ..AccessFiles::default()
+                };
+                let access = Access::load(&files).expect("a good password file");
+                assert_eq!(access.user, Some(("root".into(), password.into())));
+                assert_eq!(access.warnings().len(), usize::from(warned), "{mode:o}");
+                assert!(!format!("{access:?} {:?}", access.warnings()).contains("s3"));
+            }
+        }
+    }
+
+    #[test]
+    fn without_files_there_is_a_default_limit() {
+        let access = Access::load(&AccessFiles::default()).expect("nothing to read");
+        assert_eq!(access.timeout(), Access::DEFAULT_TIMEOUT);
+        assert!(access.tls.is_none() && access.user.is_none() && access.warnings().is_empty());
+    }
 }

@@ -58,8 +58,8 @@ impl MemberView {
 #[derive(Debug)]
 struct Told {
     status: MemberStatus,
-    /// A learner may not say.
-    members: Option<Vec<MemberInfo>>,
+    /// Refused by learners, and by etcd 3.6 and later to users without rights.
+    members: Result<Vec<MemberInfo>>,
     alarms: Vec<Alarm>,
 }
 
@@ -101,7 +101,7 @@ pub async fn view(endpoints: &[String], access: &Access, deadline: Duration) -> 
     }
     while let Ok(Some(done)) = timeout_at(end, tasks.join_next()).await {
         let Ok((place, told)) = done else { continue };
-        if let Ok(Told { members: Some(members), .. }) = &told {
+        if let Ok(Told { members: Ok(members), .. }) = &told {
             for member in members {
                 let known = |url: &String| asked.iter().any(|(u, _)| *u == normal(url));
                 if let (false, Some(url)) = (member.client_urls.iter().any(known), member.client_urls.first()) {
@@ -126,7 +126,7 @@ async fn question(url: &str, access: &Access) -> Result<Told> {
     let member = Member::connect(url, access).await?;
     let status = member.status().await?;
     let (members, alarms) = tokio::join!(member.members(), member.alarms());
-    Ok(Told { status, members: members.ok(), alarms: alarms.unwrap_or_default() })
+    Ok(Told { status, members, alarms: alarms.unwrap_or_default() })
 }
 
 fn unanswered(url: &str, deadline: Duration) -> Error {
@@ -153,6 +153,11 @@ fn assemble(answers: Vec<Answer>) -> ClusterView {
         for (url, told) in ours().filter(|(_, told)| !ids.contains(&told.status.member_id)) {
             warnings
                 .push(format!("{url} answers as member {:x}, which is not in the member list", told.status.member_id));
+        }
+    }
+    for (url, told) in ours() {
+        if let (Err(error), false) = (&told.members, told.status.is_learner) {
+            warnings.push(format!("{url} does not list the members: {}", error.why().join(": ")));
         }
     }
     let alarms: BTreeSet<Alarm> = ours().flat_map(|(_, told)| told.alarms.iter().copied()).collect();
@@ -210,7 +215,7 @@ fn member_list<'a>(
 ) -> Vec<MemberInfo> {
     let shape = |list: &[MemberInfo]| list.iter().map(|m| (m.id, m.is_learner)).collect::<Vec<_>>();
     let lists: Vec<(&str, &Vec<MemberInfo>, bool)> =
-        answers.filter_map(|(url, told, leads)| told.members.as_ref().map(|list| (url, list, leads))).collect();
+        answers.filter_map(|(url, told, leads)| told.members.as_ref().ok().map(|list| (url, list, leads))).collect();
     let leaders = lists.iter().find(|(_, _, leads)| *leads).map(|(_, list, _)| shape(list));
     let Some(best) = leaders.or_else(|| most_common(lists.iter().map(|(_, list, _)| shape(list)))) else {
         return Vec::new();
@@ -235,4 +240,148 @@ fn most_common<T: PartialEq>(values: impl Iterator<Item = T>) -> Option<T> {
         }
     }
     counts.into_iter().rev().max_by_key(|(_, count)| *count).map(|(value, _)| value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::etcd::facts::AlarmKind;
+
+    const CLUSTER: u64 = 0xc1;
+
+    fn url(id: u64) -> String {
+        format!("http://10.0.0.{id}:2379")
+    }
+
+    fn info(id: u64) -> MemberInfo {
+        let name = format!("m{id}");
+        MemberInfo { id, name, peer_urls: vec![], client_urls: vec![url(id)], is_learner: false }
+    }
+
+    fn told(cluster_id: u64, id: u64, leader: u64, list: &[u64]) -> Told {
+        let status = MemberStatus {
+            cluster_id,
+            member_id: id,
+            version: "3.6.16".into(),
+            db_size: 1,
+            db_in_use: 1,
+            quota: None,
+            leader: Some(leader).filter(|l| *l != 0),
+            is_learner: false,
+            raft_term: 2,
+            raft_index: 1,
+            raft_applied_index: 1,
+            revision: 1,
+            storage_version: None,
+            downgrade_to: None,
+            errors: vec![],
+        };
+        Told { status, members: Ok(list.iter().map(|id| info(*id)).collect()), alarms: vec![] }
+    }
+
+    fn answer(id: u64, told: Result<Told>) -> Answer {
+        Answer { url: url(id), given: true, told }
+    }
+
+    fn gone(id: u64) -> Result<Told> {
+        Err(Error::new(Code::MemberGone, "read status of", url(id)).because("refused"))
+    }
+
+    /// id, then where it answered or the code of its error.
+    fn shape(view: &ClusterView) -> Vec<(u64, std::result::Result<&str, Code>)> {
+        let state = |m: &MemberView| match &m.status {
+            Ok(_) => Ok(()),
+            Err(e) => Err(e.code()),
+        };
+        view.members.iter().map(|m| (m.info.id, state(m).map(|()| m.url.as_deref().unwrap_or("nowhere")))).collect()
+    }
+
+    #[test]
+    fn a_dead_member_is_its_status_and_nothing_else() {
+        let all = [1, 2, 3];
+        let view = assemble(vec![
+            answer(1, Ok(told(CLUSTER, 1, 3, &all))),
+            answer(2, gone(2)),
+            answer(3, Ok(told(CLUSTER, 3, 3, &all))),
+        ]);
+        assert_eq!((view.cluster_id, view.leader), (Some(CLUSTER), Some(3)));
+        let (one, three) = (url(1), url(3));
+        assert_eq!(shape(&view), [(1, Ok(one.as_str())), (2, Err(Code::MemberGone)), (3, Ok(three.as_str()))]);
+        assert_eq!(view.members[1].url, Some(url(2)));
+        assert!(view.warnings.is_empty() && view.failed.is_empty(), "{view:?}");
+    }
+
+    #[test]
+    fn nobody_answers() {
+        let view = assemble(vec![answer(1, gone(1)), answer(2, gone(2))]);
+        assert_eq!((view.cluster_id, view.leader, view.members.len(), view.failed.len()), (None, None, 0, 2));
+        let view = assemble(vec![]);
+        assert!(view.members.is_empty() && view.warnings.is_empty());
+    }
+
+    #[test]
+    fn an_endpoint_with_another_address_is_matched_by_what_answers() {
+        let mut other = answer(1, Ok(told(CLUSTER, 1, 1, &[1])));
+        other.url = "http://127.0.0.1:2379".into();
+        // The advertised URL was tried too and failed: the member answers elsewhere, so nothing failed.
+        let mut advertised = answer(1, gone(1));
+        advertised.given = false;
+        let view = assemble(vec![other, advertised]);
+        assert_eq!(shape(&view), [(1, Ok("http://127.0.0.1:2379"))]);
+        assert!(view.members[0].has_url("http://127.0.0.1:2379/") && view.members[0].has_url(&url(1)));
+        assert!(view.failed.is_empty());
+    }
+
+    #[test]
+    fn members_that_did_not_start_are_said_to_be_so() {
+        let mut list = told(CLUSTER, 1, 1, &[1, 2]);
+        if let Ok(members) = &mut list.members {
+            members[1].client_urls.clear();
+            members[1].name.clear();
+        }
+        let view = assemble(vec![answer(1, Ok(list))]);
+        assert_eq!(shape(&view)[1], (2, Err(Code::MemberGone)));
+        let error = view.members[1].status.as_ref().expect_err("it did not start");
+        assert!(error.why()[0].contains("has not started"), "{:?}", error.why());
+    }
+
+    #[test]
+    fn contradictions_are_warnings() {
+        let clusters = assemble(vec![
+            answer(1, Ok(told(CLUSTER, 1, 1, &[1, 2]))),
+            answer(2, Ok(told(CLUSTER, 2, 1, &[1, 2]))),
+            answer(3, Ok(told(0xbad, 3, 3, &[3]))),
+        ]);
+        assert_eq!((clusters.cluster_id, clusters.members.len()), (Some(CLUSTER), 2));
+        assert!(clusters.warnings[0].contains("http://10.0.0.3:2379 (bad)"), "{:?}", clusters.warnings);
+
+        // The leader's list counts, even against a majority.
+        let lists = assemble(vec![
+            answer(1, Ok(told(CLUSTER, 1, 3, &[1, 2, 3, 4]))),
+            answer(2, Ok(told(CLUSTER, 2, 3, &[1, 2, 3, 4]))),
+            answer(3, Ok(told(CLUSTER, 3, 3, &[1, 2, 3]))),
+        ]);
+        assert_eq!(lists.members.len(), 3);
+        assert_eq!(lists.warnings.len(), 1);
+        assert!(lists.warnings[0].ends_with("http://10.0.0.1:2379, http://10.0.0.2:2379"), "{:?}", lists.warnings);
+
+        let removed = assemble(vec![
+            answer(1, Ok(told(CLUSTER, 1, 1, &[1]))),
+            answer(2, Ok(Told { members: gone(2).map(|_| vec![]), ..told(CLUSTER, 2, 1, &[]) })),
+        ]);
+        assert!(removed.warnings[0].contains("is not in the member list"), "{:?}", removed.warnings);
+        assert!(removed.warnings[1].contains("does not list the members: refused"), "{:?}", removed.warnings);
+    }
+
+    #[test]
+    fn the_newest_term_names_the_leader_and_alarms_are_counted_once() {
+        let alarm = Alarm { member_id: 2, kind: AlarmKind::NoSpace };
+        let mut old = told(CLUSTER, 1, 1, &[1, 2]);
+        old.alarms = vec![alarm];
+        let mut new = told(CLUSTER, 2, 2, &[1, 2]);
+        new.status.raft_term = 3;
+        new.alarms = vec![alarm];
+        let view = assemble(vec![answer(1, Ok(old)), answer(2, Ok(new))]);
+        assert_eq!((view.leader, view.alarms), (Some(2), vec![alarm]));
+    }
 }

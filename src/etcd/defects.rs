@@ -42,14 +42,14 @@ pub struct Defect {
     pub reference: &'static str,
 }
 
-/// Minor and patch numbers of 3.x: affected from `from` on, up to before `fixed`.
+/// Minor and patch numbers of 3.x: affected from `from` on, up to before `fixed`, which is also given as text.
 struct Range {
     from: (u32, u32),
-    fixed: Option<(u32, u32, &'static str)>,
+    fixed: (u32, u32, &'static str),
 }
 
 const fn fixed(from: (u32, u32), minor: u32, patch: u32, text: &'static str) -> Range {
-    Range { from, fixed: Some((minor, patch, text)) }
+    Range { from, fixed: (minor, patch, text) }
 }
 
 struct Row {
@@ -203,12 +203,11 @@ fn known(minor: u32, patch: u32) -> Vec<Defect> {
     let at = (minor, patch);
     let mut found = Vec::new();
     for row in TABLE {
-        let hit =
-            row.ranges.iter().find(|r| at >= r.from && r.fixed.is_none_or(|(minor, patch, _)| at < (minor, patch)));
+        let hit = row.ranges.iter().find(|r| at >= r.from && at < (r.fixed.0, r.fixed.1));
         if hit.is_none() && !row.only.contains(&at) {
             continue;
         }
-        let fixed_in = hit.and_then(|r| r.fixed).map(|(_, _, text)| text);
+        let fixed_in = hit.map(|r| r.fixed.2);
         found.push(Defect { id: row.id, summary: row.summary, fixed_in, reference: row.reference });
     }
     found
@@ -220,5 +219,121 @@ mod tests {
 
     fn ids(version: &str) -> Vec<&'static str> {
         defects(version).iter().map(|d| d.id).collect()
+    }
+
+    #[test]
+    fn versions_are_read_as_etcd_writes_them() {
+        let v = |major, minor, patch| Some(Version { major, minor, patch });
+        for (text, version) in [
+            ("3.5.34", v(3, 5, 34)),
+            ("v3.4.0", v(3, 4, 0)),
+            ("3.6.0-rc.1", v(3, 6, 0)),
+            ("3.5.21+git", v(3, 5, 21)),
+            ("3.6", None),
+            ("3.6.1.2", None),
+            ("", None),
+            ("3.x.1", None),
+            ("3.-1.1", None),
+            ("+3.5.1", None),
+            ("3.5.99999999999", None),
+        ] {
+            assert_eq!(Version::parse(text), version, "{text}");
+        }
+    }
+
+    #[test]
+    fn known_versions_have_their_faults() {
+        let always = ["watch-future-revision", "txn-range-divergence"];
+        for (version, expected) in [
+            (
+                "3.4.23",
+                &[
+                    "defrag-leader-snapshot",
+                    "mixed-snapshot",
+                    "revision-decreases",
+                    "watch-early-progress",
+                    "watch-lost-after-compaction",
+                    "watch-lost-delete",
+                    "watch-future-revision",
+                    "txn-range-divergence",
+                    "update-promotes-learner",
+                    "stale-leader-revokes-leases",
+                ][..],
+            ),
+            ("3.5.34", &always),
+            (
+                "3.6.4",
+                &[
+                    "defrag-leader-snapshot",
+                    "mixed-snapshot",
+                    "watch-future-revision",
+                    "txn-range-divergence",
+                    "update-promotes-learner",
+                ],
+            ),
+            ("3.6.16", &always),
+            ("3.7.3", &[]),
+        ] {
+            assert_eq!(ids(version), expected, "{version}");
+        }
+        for patch in 0..=2 {
+            let found = ids(&format!("3.5.{patch}"));
+            assert_eq!(found[0], "crash-inconsistency", "3.5.{patch}");
+            assert!(found.contains(&"mixed-snapshot") && found.contains(&"zombie-members"));
+        }
+    }
+
+    #[test]
+    fn a_fix_ends_a_fault_and_only_in_its_line() {
+        for (id, bad, good) in [
+            ("crash-inconsistency", "3.5.2", "3.5.3"),
+            ("defrag-crash-inconsistency", "3.5.5", "3.5.6"),
+            ("auth-snapshot-inconsistency", "3.4.21", "3.4.22"),
+            ("auth-snapshot-inconsistency", "3.5.5", "3.5.6"),
+            ("auth-snapshot-inconsistency", "3.4.20", "3.4.19"),
+            ("auth-snapshot-inconsistency", "3.5.5", "3.5.4"),
+            ("auth-consistent-index", "3.4.7", "3.4.8"),
+            ("defrag-leftover", "3.4.3", "3.4.4"),
+            ("mixed-snapshot", "3.4.37", "3.4.38"),
+            ("mixed-snapshot", "3.5.22", "3.5.23"),
+            ("mixed-snapshot", "3.6.4", "3.6.5"),
+            ("revision-decreases", "3.5.13", "3.5.14"),
+            ("learner-promotion-lost", "3.5.1", "3.5.0"),
+            ("learner-promotion-lost", "3.5.23", "3.5.24"),
+            ("zombie-members", "3.5.25", "3.5.26"),
+            ("update-promotes-learner", "3.6.11", "3.6.12"),
+            ("update-promotes-learner", "3.4.99", "3.7.0"),
+            ("txn-range-divergence", "3.6.99", "3.7.0"),
+            ("unexplained-inconsistency", "3.4.18", "3.4.17"),
+            ("unexplained-inconsistency", "3.5.11", "3.5.12"),
+        ] {
+            assert!(ids(bad).contains(&id), "{bad} has {id}");
+            assert!(!ids(good).contains(&id), "{good} has not {id}");
+        }
+        let fixed_in =
+            |version: &str| defects(version).iter().find(|d| d.id == "mixed-snapshot").and_then(|d| d.fixed_in);
+        assert_eq!(fixed_in("3.4.23"), Some("3.4.38"));
+        assert_eq!(fixed_in("3.6.0-rc.1"), Some("3.6.5"));
+    }
+
+    #[test]
+    fn unknown_is_a_warning() {
+        for version in ["", "unknown", "3.8.0", "4.0.0", "3.3.27", "2.3.8"] {
+            assert_eq!(ids(version), ["unknown-version"], "{version}");
+        }
+    }
+
+    #[test]
+    fn words_are_unique_and_texts_are_clauses() {
+        let mut seen = std::collections::HashSet::new();
+        for row in TABLE {
+            assert!(seen.insert(row.id), "{} twice", row.id);
+            assert!(!row.summary.ends_with('.') && !row.reference.is_empty(), "{}", row.id);
+            for range in row.ranges {
+                let (minor, patch, text) = range.fixed;
+                assert_eq!(text, format!("3.{minor}.{patch}"), "{}", row.id);
+                assert!(range.from < (minor, patch), "{}", row.id);
+            }
+        }
     }
 }

@@ -53,16 +53,16 @@ impl Peer {
     pub(super) async fn silent(&self, what: &str, limit: Duration) -> Error {
         let text = format!("no answer within {limit:?}");
         match probe::look(&self.url, &self.access).await {
-            Finding::Answers | Finding::Silent | Finding::Closed => self.hung(what, &text),
+            Finding::Answers | Finding::NotEtcd | Finding::Closed => self
+                .error(Code::MemberHung, what)
+                .because(format!("{text}, though the port answers: the member is overloaded, or its disk is stuck"))
+                .remedy("look at the load and the disk of that host, or take another member with --member"),
             other => self.found(what, other, &text),
         }
     }
 
     /// The transport failed: see for ourselves.
     async fn seen(&self, what: &str, chain: &str) -> Error {
-        if is_keep_alive_timeout(chain) {
-            return self.hung(what, chain);
-        }
         let finding = probe::look(&self.url, &self.access).await;
         self.found(what, finding, chain)
     }
@@ -92,6 +92,10 @@ impl Peer {
                 .error(Code::TlsFailed, what)
                 .because("the port speaks TLS, the URL says http://")
                 .remedy("use https:// in the URL and set ca_file, cert_file and key_file under [etcd]"),
+            Finding::NotEtcd => self
+                .error(Code::MemberFailed, what)
+                .because(format!("the port answers, but not in HTTP/2 ({chain})"))
+                .remedy("use the client URL of an etcd member"),
             Finding::Closed => self
                 .error(Code::MemberFailed, what)
                 .because(format!("the connection was accepted and closed at once ({chain})"))
@@ -113,8 +117,12 @@ impl Peer {
                     "the server certificate was not signed by the authority in ca_file".to_string(),
                     "set [etcd] ca_file to the authority that signed this member's certificate",
                 ),
-                CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
-                    (Code::TlsFailed, format!("the server certificate has expired ({e})"), renew)
+                CertificateError::Expired => (Code::TlsFailed, "the server certificate has expired".to_string(), renew),
+                CertificateError::ExpiredContext { not_after, .. } => {
+                    let end =
+                        i64::try_from(not_after.as_secs()).ok().and_then(|s| jiff::Timestamp::from_second(s).ok());
+                    let end = end.map_or_else(|| "long ago".to_string(), |end| format!("on {end}"));
+                    (Code::TlsFailed, format!("the server certificate has expired {end}"), renew)
                 }
                 CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => (
                     Code::TlsFailed,
@@ -239,11 +247,6 @@ fn verdict(code: i32, message: &str) -> (Code, Option<&'static str>) {
     (Code::MemberFailed, None)
 }
 
-/// hyper's words when a ping was not answered.
-pub(super) fn is_keep_alive_timeout(chain: &str) -> bool {
-    chain.contains("keep-alive timed out")
-}
-
 /// All causes of an error in one line; wrappers that add nothing are left out.
 pub(super) fn causes(error: &etcd_client::Error) -> String {
     let inner: Option<&(dyn StdError + 'static)> = match error {
@@ -311,6 +314,7 @@ mod tests {
             (Finding::Silent, Code::MemberHung, "does not answer"),
             (Finding::Closed, Code::MemberFailed, "closed at once (chain)"),
             (Finding::Answers, Code::MemberFailed, "broke"),
+            (Finding::NotEtcd, Code::MemberFailed, "not in HTTP/2"),
             (Finding::PlainPort, Code::TlsFailed, "plain HTTP/2"),
             (Finding::TlsPort, Code::TlsFailed, "speaks TLS"),
             (Finding::Tls(InvalidCertificate(CertificateError::UnknownIssuer)), Code::TlsFailed, "not signed by"),

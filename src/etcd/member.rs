@@ -1,12 +1,13 @@
 //! One member of etcd and the calls that refloat makes to it. Every call ends within its deadline, plus at most
-//! a second to find out why it failed.
+//! a second to find out why it failed (two for the linearizable read).
 
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
 use etcd_client::{
-    AlarmAction, AlarmType, Certificate, Client, ConnectOptions, GetOptions, Identity, ResponseHeader, TlsOptions,
+    AlarmAction, AlarmType, Certificate, Client, ConnectOptions, GetOptions, GetResponse, Identity, ResponseHeader,
+    TlsOptions,
 };
 use tokio::time::timeout;
 use url::Url;
@@ -17,14 +18,20 @@ use super::failure::Peer;
 use super::stream::{SnapshotStream, StreamLimits};
 use crate::error::{Code, Error, Result};
 
-/// etcd refuses pings more often than every 5 s, and any without a call under way.
-const PING_EVERY: Duration = Duration::from_secs(10);
-const PING_TIMEOUT: Duration = Duration::from_secs(20);
+/// Lets the kernel notice that the other host is gone while a connection is idle. HTTP/2 pings are not used:
+/// each call has its deadline and the stream its stall limit, and an unanswered ping would end a stream with
+/// "broken pipe" before these can name the cause.
+const TCP_KEEP_ALIVE: Duration = Duration::from_secs(10);
+
+/// For the local read that tells a lost quorum from a hung member.
+const LOCAL_READ: Duration = Duration::from_secs(1);
 
 /// A key that Kubernetes and etcd's own tools do not use; whether it exists does not matter.
 const PROBE_KEY: &str = "refloat/probe";
 
-/// A client of exactly one member. Cheap to clone; clones share the connection.
+/// A client of exactly one member. Cheap to clone; clones share the connection, which is dialled again when it
+/// breaks. After `Code::MemberGone` or `Code::MemberHung`, connect anew: a vanished host leaves a connection that
+/// the kernel believes in for minutes.
 #[derive(Clone)]
 pub struct Member {
     peer: Arc<Peer>,
@@ -74,12 +81,12 @@ impl Member {
         // No per-call timeout of the crate's own: it would also cut the snapshot stream.
         let mut options = ConnectOptions::new()
             .with_connect_timeout(access.timeout())
-            .with_keep_alive(PING_EVERY, PING_TIMEOUT)
-            .with_keep_alive_while_idle(false)
-            .with_tcp_keepalive(PING_EVERY)
+            .with_tcp_keepalive(TCP_KEEP_ALIVE)
             .with_auto_token_refresh(true);
         if let Some(ca) = &access.ca_pem {
-            let mut tls = TlsOptions::new().ca_certificate(Certificate::from_pem(ca));
+            // The transport would take the brackets of an IPv6 address for a part of the name.
+            let name = peer.url.host_str().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
+            let mut tls = TlsOptions::new().ca_certificate(Certificate::from_pem(ca)).domain_name(name);
             if let Some((cert, key)) = &access.identity {
                 tls = tls.identity(Identity::from_pem(cert, key));
             }
@@ -204,37 +211,35 @@ impl Member {
         })
     }
 
-    async fn probe(&self, what: &str, limit: Duration, serializable: bool) -> Result<ReadHeader> {
-        let mut options = GetOptions::new().with_count_only();
-        if serializable {
-            options = options.with_serializable();
-        }
-        let mut client = self.client.clone();
-        let answer = self.call(what, limit, client.get(PROBE_KEY, Some(options))).await?;
-        self.header(what, answer.header())
+    async fn probe(&self, serializable: bool) -> Result<GetResponse, etcd_client::Error> {
+        let options = GetOptions::new().with_count_only();
+        let options = if serializable { options.with_serializable() } else { options };
+        self.client.clone().get(PROBE_KEY, Some(options)).await
     }
 
     /// A read that needs a quorum. `Code::NoQuorum` when only local reads still work.
     pub async fn linearizable(&self) -> Result<ReadHeader> {
-        let limit = self.peer.access.timeout();
         let what = "read with quorum from";
-        let error = match self.probe(what, limit, false).await {
-            Ok(header) => return Ok(header),
-            Err(error) => error,
-        };
-        if error.code() == Code::MemberHung && self.probe(what, limit.min(Duration::from_secs(1)), true).await.is_ok() {
-            return Err(self
-                .peer
-                .error(Code::NoQuorum, what)
-                .because(format!("no answer within {limit:?}, while local reads work"))
-                .remedy("check that a majority of the members runs and can talk to each other"));
+        let limit = self.peer.access.timeout();
+        match timeout(limit, self.probe(false)).await {
+            Ok(Ok(answer)) => self.header(what, answer.header()),
+            Ok(Err(e)) => Err(self.peer.failed(what, e).await),
+            Err(_) => match timeout(limit.min(LOCAL_READ), self.probe(true)).await {
+                Ok(Ok(_)) => Err(self
+                    .peer
+                    .error(Code::NoQuorum, what)
+                    .because(format!("no answer within {limit:?}, while local reads work"))
+                    .remedy("check that a majority of the members runs and can talk to each other")),
+                _ => Err(self.peer.silent(what, limit).await),
+            },
         }
-        Err(error)
     }
 
     /// A local read: proves that the member's store works, but it may be stale.
     pub async fn serializable(&self) -> Result<ReadHeader> {
-        self.probe("read locally from", self.peer.access.timeout(), true).await
+        let what = "read locally from";
+        let answer = self.call(what, self.peer.access.timeout(), self.probe(true)).await?;
+        self.header(what, answer.header())
     }
 
     /// One key, with quorum.

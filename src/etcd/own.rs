@@ -168,3 +168,110 @@ pub async fn resolve(urls: &[String], deadline: Duration) -> Vec<Endpoint> {
     }
     endpoints
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Members a, b, c with ids 0xa1, 0xb2, 0xc3 at 10.0.0.1 to 10.0.0.3; b does not answer.
+    fn members() -> Vec<MemberView> {
+        let view = |id, name: &str, host: u8| {
+            let url = format!("https://10.0.0.{host}:2379");
+            let info = MemberInfo {
+                id,
+                name: name.into(),
+                peer_urls: vec![],
+                client_urls: vec![url.clone()],
+                is_learner: false,
+            };
+            let status = Err(Error::new(Code::MemberGone, "read status of", &url));
+            MemberView { info, url: Some(url.clone()), endpoints: if name == "b" { vec![] } else { vec![url] }, status }
+        };
+        vec![view(0xa1, "a", 1), view(0xb2, "b", 2), view(0xc3, "c", 3)]
+    }
+
+    fn endpoint(url: &str, address: &str) -> Endpoint {
+        Endpoint { url: url.into(), addresses: address.parse().into_iter().collect() }
+    }
+
+    fn three() -> Vec<Endpoint> {
+        (1..=3).map(|i| endpoint(&format!("https://10.0.0.{i}:2379"), &format!("10.0.0.{i}"))).collect()
+    }
+
+    fn host(address: &str) -> Vec<IpAddr> {
+        ["127.0.0.1", "::1", address].iter().filter_map(|a| a.parse().ok()).collect()
+    }
+
+    #[test]
+    fn the_setting_goes_first() {
+        for (setting, url, id) in [
+            ("a", "https://10.0.0.1:2379", Some(0xa1)),
+            ("b", "https://10.0.0.2:2379", Some(0xb2)),
+            ("c3", "https://10.0.0.3:2379", Some(0xc3)),
+            ("0xC3", "https://10.0.0.3:2379", Some(0xc3)),
+            ("https://10.0.0.2:2379/", "https://10.0.0.2:2379/", Some(0xb2)),
+            // Nobody knows this URL: it is taken at its word.
+            ("https://10.0.0.9:2379", "https://10.0.0.9:2379", None),
+        ] {
+            let own = own_member(&members(), Some(setting), &three(), &host("10.0.0.3")).expect(setting);
+            assert_eq!((own.url.as_str(), own.info.map(|m| m.id)), (url, id), "{setting}");
+            assert_eq!(own.reason, "[etcd] member");
+            assert_eq!(pick(&members(), setting).expect(setting).url, url);
+        }
+    }
+
+    #[test]
+    fn a_setting_that_names_nobody_is_an_error_with_the_candidates() {
+        for setting in ["d", "", "10.0.0.1", "a1b"] {
+            let error = own_member(&members(), Some(setting), &three(), &host("10.0.0.3")).expect_err(setting);
+            assert_eq!(error.code(), Code::Config);
+            assert!(error.why()[0].contains("b (b2, https://10.0.0.2:2379)"), "{:?}", error.why());
+            assert_eq!(pick(&members(), setting).expect_err(setting).code(), Code::NotFound);
+        }
+    }
+
+    #[test]
+    fn then_the_address_of_this_host_then_the_only_endpoint() {
+        let here = "the endpoint with an address of this host";
+        let only = "the only endpoint";
+        let one = vec![endpoint("https://etcd.example:2379", "10.0.0.2")];
+        let loopback = vec![endpoint("http://127.0.0.1:2379", "127.0.0.1")];
+        for (members, endpoints, address, expected) in [
+            (members(), three(), "10.0.0.2", Some(("https://10.0.0.2:2379", Some(0xb2), here))),
+            (members(), three(), "10.0.0.9", None),
+            (vec![], three(), "10.0.0.2", Some(("https://10.0.0.2:2379", None, here))),
+            (vec![], one.clone(), "10.0.0.2", Some(("https://etcd.example:2379", None, here))),
+            (members(), one, "10.0.0.9", Some(("https://etcd.example:2379", None, only))),
+            (vec![], loopback, "10.0.0.9", Some(("http://127.0.0.1:2379", None, here))),
+            (members(), vec![], "10.0.0.1", None),
+        ] {
+            let own = own_member(&members, None, &endpoints, &host(address));
+            let got = own.as_ref().ok().map(|c| (c.url.as_str(), c.info.as_ref().map(|m| m.id), c.reason));
+            assert_eq!(got, expected, "{endpoints:?} on {address}");
+            if let Err(error) = own {
+                assert_eq!(error.code(), Code::Config);
+                assert!(error.get_remedy().is_some_and(|r| r.contains("[etcd] member")));
+            }
+        }
+    }
+
+    #[test]
+    fn two_endpoints_of_one_member_are_one_and_of_two_are_a_question() {
+        let mut known = members();
+        known[0].endpoints.push("http://127.0.0.1:2379".into());
+        let mut endpoints = three();
+        endpoints.insert(0, endpoint("http://127.0.0.1:2379", "127.0.0.1"));
+        let own = own_member(&known, None, &endpoints, &host("10.0.0.1")).expect("one member with two endpoints");
+        assert_eq!(own.info.map(|m| m.id), Some(0xa1));
+        // Three members on one machine.
+        let local: Vec<_> = (1..=3).map(|i| endpoint(&format!("http://127.0.0.1:{i}"), "127.0.0.1")).collect();
+        let error = own_member(&[], None, &local, &host("10.0.0.1")).expect_err("three to choose from");
+        assert_eq!(error.code(), Code::Config);
+        assert!(error.why()[0].contains("http://127.0.0.1:3"), "{:?}", error.why());
+    }
+
+    #[test]
+    fn this_host_has_a_loopback_address() {
+        assert!(host_addresses().expect("list addresses").iter().any(IpAddr::is_loopback));
+    }
+}

@@ -31,6 +31,8 @@ pub(super) enum Finding {
     NoConnection,
     /// The kernel accepts, the process says nothing.
     Silent,
+    /// Something else listens there.
+    NotEtcd,
     /// Accepted and closed at once.
     Closed,
     /// TLS failed here, or the server sent an alert.
@@ -108,7 +110,7 @@ async fn plain(url: &Url) -> Result<Finding, Finding> {
             return Ok(Finding::TlsPort);
         }
     }
-    Ok(if answer.is_empty() { Finding::Closed } else { Finding::Answers })
+    Ok(if answer.is_empty() { Finding::Closed } else { Finding::NotEtcd })
 }
 
 async fn with_tls(url: &Url, config: Arc<ClientConfig>) -> Result<Finding, Finding> {

@@ -10,8 +10,9 @@ use bytes::Bytes;
 use etcd_client::{Client, SnapshotResponse, SnapshotStreaming};
 use tokio::time::{Instant, timeout};
 
-use super::failure::{Peer, causes, is_keep_alive_timeout};
+use super::failure::{Peer, causes};
 use super::pace::{Pace, Slow};
+use super::probe::{self, Finding};
 use crate::error::{Code, Error, Result};
 
 /// Bytes that must arrive in each stall window by default: far below any real disk or network.
@@ -109,11 +110,17 @@ impl SnapshotStream {
             let message = match answer {
                 Ok(Ok(Some(message))) => Some(message),
                 Ok(Ok(None)) => return self.end(),
-                Ok(Err(error)) => return Err(self.cut(error)),
+                Ok(Err(error)) => {
+                    self.streaming = None;
+                    return Err(self.cut(error).await);
+                }
                 Err(_) => None,
             };
             let bytes = message.as_ref().map_or(0, |m| m.blob().len() as u64);
-            self.pace.waited(begin.elapsed(), bytes).map_err(|slow| self.stalled(slow))?;
+            if let Err(slow) = self.pace.waited(begin.elapsed(), bytes) {
+                self.streaming = None;
+                return Err(self.stalled(slow).await);
+            }
             if self.started.elapsed() >= self.limits.deadline {
                 return Err(self.late());
             }
@@ -158,19 +165,29 @@ impl SnapshotStream {
         self.peer.error(code, WHAT).because(format!("{cause}; {received} bytes received"))
     }
 
-    fn cut(&self, error: etcd_client::Error) -> Error {
-        let cause = causes(&error);
-        let code = if is_keep_alive_timeout(&cause) { Code::StreamStalled } else { Code::StreamCut };
-        self.error(code, cause).remedy("see the log of that etcd; the next snapshot starts from the beginning")
+    async fn cut(&self, error: etcd_client::Error) -> Error {
+        let mut cause = causes(&error);
+        // A broken pipe says little: whether the member is still there says more.
+        if let Finding::Unreachable(e) = probe::look(&self.peer.url, &self.peer.access).await {
+            cause = format!("the member is gone ({e}; {cause})");
+        }
+        self.error(Code::StreamCut, cause)
+            .remedy("see the log of that etcd; the next snapshot starts from the beginning")
     }
 
-    fn stalled(&self, slow: Slow) -> Error {
-        let cause = match slow {
+    async fn stalled(&self, slow: Slow) -> Error {
+        let mut cause = match slow {
             Slow::Silent(time) => format!("no bytes for {time:.1?}"),
             Slow::Trickle { bytes, within, floor } => {
                 format!("only {bytes} bytes in {within:.1?}, at least {floor} are expected")
             }
         };
+        match probe::look(&self.peer.url, &self.peer.access).await {
+            Finding::Silent => cause.push_str("; its port accepts connections but the process does not answer"),
+            Finding::Unreachable(e) => cause.push_str(&format!("; the member is gone ({e})")),
+            Finding::NoConnection => cause.push_str("; its host does not answer any more"),
+            _ => {}
+        }
         self.error(Code::StreamStalled, cause).remedy("look at the etcd process, its disk and the network to it")
     }
 

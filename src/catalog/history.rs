@@ -6,11 +6,11 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::evidence::{KnownLineage, KnownPoint, KnownTimeline, Placement, TimelineFacts, lineage_of_uid};
 use super::id::SnapshotId;
 use super::index::Catalog;
 use super::manifest::{MAX_BYTES, ManifestError, SCHEMA, State, check_schema};
 use super::names::Name;
-use super::place::{KnownLineage, KnownPoint, KnownTimeline, Placement, TimelineFacts, lineage_of_uid};
 use super::time::rfc3339;
 use super::value::{EtcdId, LineageId, Node, TimelineId};
 use crate::error::{Code, Error, Result};

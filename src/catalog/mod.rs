@@ -8,13 +8,14 @@
 //! Reading order:
 //! [`value`] and [`time`] are the small words of every file and name, [`id`] the name of a snapshot, [`names`] the
 //! grammar of all names in a store. [`manifest`] and [`note`] are the documents beside the data, [`shown`] is both
-//! folded into what a person sees. [`place`](mod@place) decides lineage and timeline, purely; [`history`] is what a
+//! folded into what a person sees. [`place`](mod@place) decides lineage and timeline from [`evidence`], purely; [`history`] is what a
 //! store knows about them and how that is written down. [`index`] reads a store's names in bounded memory, [`list`]
 //! shows them with their manifests (`load`), `find` answers `latest` and abbreviations, [`sweep`] removes what a
 //! killed run left behind.
 //!
 //! File formats, to the byte: docs/formats.md.
 
+pub mod evidence;
 mod find;
 pub mod history;
 pub mod id;
@@ -32,6 +33,10 @@ pub(crate) mod testing;
 pub mod time;
 pub mod value;
 
+pub use evidence::{
+    Evidence, KnownLineage, KnownPoint, KnownTimeline, Place, Placement, Reason, TailAt, TimelineFacts, UidEvidence,
+    lineage_of_uid,
+};
 pub use history::{LineageFile, Origin, Seen, TimelineFile, read_known, write_evidence};
 pub use id::SnapshotId;
 pub use index::{Catalog, Entry};
@@ -40,10 +45,7 @@ pub use load::Loaded;
 pub use manifest::{Agreement, AgreementResult, Codec, HashKv, Imported, Manifest, NotChecked, Sha256, Size, State};
 pub use names::Name;
 pub use note::{Note, NoteBody, NoteKind};
-pub use place::{
-    Evidence, KnownLineage, KnownTimeline, Place, Placement, Reason, TailAt, TimelineFacts, UidEvidence,
-    lineage_of_uid, place,
-};
+pub use place::{PlaceError, place};
 pub use shown::Shown;
 pub use sweep::{SweepPlan, SweepReport, SweepScope};
 pub use value::{Digest, EtcdId, LineageId, Node, TimelineId};

@@ -4,201 +4,16 @@
 //! [`read_known`](super::read_known)). Out: a [`Placement`]. Rules: design §7, written out in docs/formats.md. Two
 //! principles rule all cases: lag is not history, and what is unknown decides nothing. A raft term never decides.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use std::fmt;
 
 use jiff::Timestamp;
-use sha2::{Digest as _, Sha256};
 
+use super::evidence::{
+    Evidence, KnownLineage, KnownTimeline, Place, Placement, Reason, TailAt, TimelineFacts, UidEvidence, lineage_of_uid,
+};
 use super::history::{Origin, TimelineFile};
-use super::value::{Digest, EtcdId, LineageId, TimelineId};
-
-/// What the file says about the UID of the `kube-system` namespace.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum UidEvidence {
-    /// The UID's text as it stands in the object.
-    Readable(String),
-    /// The namespace is there, its value is encrypted at rest.
-    Encrypted,
-    /// No such namespace: no Kubernetes, or another prefix.
-    Absent,
-}
-
-/// What is known about a new snapshot.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Evidence {
-    pub uid: UidEvidence,
-    pub cluster_id: EtcdId,
-    /// Of the file.
-    pub revision: i64,
-    /// Of the file.
-    pub compact_revision: i64,
-    /// Header revision of a linearizable read under the same cluster id; `None` when there was none.
-    ///
-    /// It must be read **after** the stores were, or a snapshot that another node publishes in between looks like a
-    /// revision that this cluster has lost.
-    pub linearizable_revision: Option<i64>,
-}
-
-/// The rows that the new file has at one revision.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TailAt {
-    /// SHA-256 of the rows, made like `tail` in a manifest.
-    Rows(Digest),
-    /// At or below the file's compact revision and gone: says nothing.
-    Compacted,
-    /// Above the compact revision, not above the file's revision, and no row there.
-    NoRows,
-    /// Could not be read.
-    Unknown,
-}
-
-/// A verified snapshot of the past, as far as history needs it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct KnownPoint {
-    pub revision: i64,
-    pub tail: Option<Digest>,
-    pub taken_at: Timestamp,
-}
-
-/// A timeline that some store knows.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KnownTimeline {
-    pub id: TimelineId,
-    /// From the timeline's file, else from its manifests; unknown decides nothing.
-    pub cluster_id: Option<EtcdId>,
-    /// The timeline's file, where it could be read.
-    pub file: Option<TimelineFile>,
-    /// Verified snapshots, highest revision first; not all of them, but always the newest.
-    pub points: Vec<KnownPoint>,
-}
-
-/// A lineage that some store knows.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KnownLineage {
-    pub id: LineageId,
-    pub origin: Option<Origin>,
-    pub timelines: Vec<KnownTimeline>,
-}
-
-/// A word that exists already, or one that this snapshot begins.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place<T> {
-    Existing(T),
-    New(T),
-}
-
-impl<T: Copy> Place<T> {
-    pub fn id(&self) -> T {
-        match self {
-            Place::Existing(id) | Place::New(id) => *id,
-        }
-    }
-
-    pub fn is_new(&self) -> bool {
-        matches!(self, Place::New(_))
-    }
-}
-
-/// Where a snapshot belongs.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Placement {
-    pub lineage: Place<LineageId>,
-    pub origin: Option<Origin>,
-    pub timeline: Place<TimelineId>,
-    /// What the timeline's file holds or will hold; absent when an existing one could not be read.
-    pub timeline_facts: Option<TimelineFacts>,
-    /// A history that began without refloat's doing: a person must look.
-    pub alarm: bool,
-    /// Never empty.
-    pub reasons: Vec<Reason>,
-}
-
-/// What a timeline is: its `hex` is made from these, so nodes that saw the same restore compute the same.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TimelineFacts {
-    pub parent: Option<TimelineId>,
-    pub cluster_id: EtcdId,
-    /// The earliest revision that may belong to this timeline and not to its parent; 1 where nothing shared is known.
-    pub first_revision: i64,
-}
-
-impl TimelineFacts {
-    /// First 4 bytes of SHA-256 over the ASCII text `refloat timeline <parent or -> <cluster id> <first revision>`.
-    pub fn hex(&self) -> [u8; 4] {
-        let parent = self.parent.map_or_else(|| "-".to_string(), |p| p.to_string());
-        let text = format!("refloat timeline {parent} {} {}", self.cluster_id, self.first_revision);
-        first_bytes(&Sha256::digest(text.as_bytes()))
-    }
-}
-
-/// First 8 bytes of SHA-256 over `refloat lineage` and the UID, nothing between them.
-pub fn lineage_of_uid(uid: &str) -> LineageId {
-    LineageId(first_bytes(&Sha256::new().chain_update("refloat lineage").chain_update(uid).finalize()))
-}
-
-fn first_bytes<const N: usize>(digest: &[u8]) -> [u8; N] {
-    let mut out = [0; N];
-    out.iter_mut().zip(digest).for_each(|(o, d)| *o = *d);
-    out
-}
-
-/// One step of the decision.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Reason {
-    /// No store knows this cluster yet.
-    FirstSnapshot,
-    /// The lineage follows from the UID of the kube-system namespace.
-    Uid,
-    /// No UID can be read, so the lineage is a local one.
-    NoUid,
-    /// The same cluster id belongs to another lineage: a rebuilt cluster, or one that had no readable UID before.
-    SameClusterIdElsewhere(LineageId),
-    /// The rows of a known snapshot are in this file.
-    RowsFound { revision: i64 },
-    /// Same cluster id, nothing contradicts: what could be compared is compacted.
-    NothingContradicts,
-    /// The member is behind; the cluster is not.
-    Lag { revision: i64, newest: i64 },
-    /// The file is behind the store and no linearizable read says whether the cluster is too.
-    BehindWithoutProof { revision: i64, newest: i64 },
-    /// An old member without quorum: its own older timeline goes on.
-    OlderTimeline { newest: TimelineId },
-    /// Another cluster id with the same UID, or with known rows.
-    OtherClusterId { was: EtcdId, now: EtcdId },
-    /// A linearizable read stands below the newest snapshot.
-    RevisionBelow { linearizable: i64, newest: i64 },
-    /// The rows of one revision differ from those that a snapshot has recorded.
-    RowsDiffer { revision: i64 },
-}
-
-impl fmt::Display for Reason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Reason::FirstSnapshot => write!(f, "no store knows this cluster yet"),
-            Reason::Uid => write!(f, "lineage from the UID of the kube-system namespace"),
-            Reason::NoUid => write!(f, "no UID of a kube-system namespace can be read"),
-            Reason::SameClusterIdElsewhere(l) => write!(f, "the same cluster id belongs to lineage {l} as well"),
-            Reason::RowsFound { revision } => write!(f, "the rows of the snapshot at revision {revision} are in it"),
-            Reason::NothingContradicts => write!(f, "same cluster id, and nothing contradicts"),
-            Reason::Lag { revision, newest } => {
-                write!(f, "the member lags at revision {revision}, the cluster has reached the store's {newest}")
-            }
-            Reason::BehindWithoutProof { revision, newest } => write!(
-                f,
-                "revision {revision} is below the store's {newest}, and without a linearizable read this may be lag"
-            ),
-            Reason::OlderTimeline { newest } => {
-                write!(f, "without a linearizable read it goes on with its own timeline, although {newest} is newer")
-            }
-            Reason::OtherClusterId { was, now } => write!(f, "the cluster id changed from {was} to {now}"),
-            Reason::RevisionBelow { linearizable, newest } => {
-                write!(f, "the cluster stands at revision {linearizable}, below the store's {newest}")
-            }
-            Reason::RowsDiffer { revision } => write!(f, "revision {revision} holds other rows than were recorded"),
-        }
-    }
-}
+use super::value::{LineageId, TimelineId};
 
 /// Why no placement is possible.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -222,28 +37,18 @@ pub fn place(
         UidEvidence::Readable(uid) => {
             let id = lineage_of_uid(uid);
             let origin = Origin::Uid { kube_system_uid: uid.clone() };
-            match known.iter().find(|l| l.id == id && newest_number(l) > 0) {
-                Some(lineage) => {
-                    let found = file.timeline_in(lineage);
-                    let mut placement = file.placement(lineage, found)?;
-                    placement.origin = Some(origin);
-                    placement.reasons.insert(0, Reason::Uid);
-                    Ok(placement)
-                }
-                None => {
-                    // A lineage may stand in a store before its first snapshot: a run that was killed.
-                    let exists = known.iter().any(|l| l.id == id);
-                    let place = if exists { Place::Existing(id) } else { Place::New(id) };
-                    Ok(file.first_of(place, origin, Reason::Uid, known))
-                }
-            }
+            let Some(lineage) = known.iter().find(|l| l.id == id) else {
+                return Ok(file.first_of(Place::New(id), origin, Reason::Uid, known));
+            };
+            // A lineage may stand in a store before its first timeline: a run that was killed.
+            let Some(decision) = file.timeline_in(lineage) else {
+                return Ok(file.first_of(Place::Existing(id), origin, Reason::Uid, known));
+            };
+            let placement = file.placement(lineage, decision, Reason::Uid)?;
+            Ok(Placement { origin: Some(origin), ..placement })
         }
         UidEvidence::Encrypted | UidEvidence::Absent => match file.lineage_without_uid(known) {
-            Some((lineage, found)) => {
-                let mut placement = file.placement(lineage, found)?;
-                placement.reasons.insert(0, Reason::NoUid);
-                Ok(placement)
-            }
+            Some((lineage, decision)) => file.placement(lineage, decision, Reason::NoUid),
             None => Ok(file.first_of(Place::New(LineageId(random)), Origin::Local, Reason::NoUid, known)),
         },
     }
@@ -344,7 +149,7 @@ impl File<'_> {
         let number = newest_number(lineage);
         let mut real: Vec<&KnownTimeline> = lineage.timelines.iter().filter(|t| !t.id.is_imports()).collect();
         // Newest first; of two with one number, every node tries them in the same order.
-        real.sort_by_key(|t| (std::cmp::Reverse(t.id.number), t.id.hex));
+        real.sort_by_key(|t| (Reverse(t.id.number), t.id.hex));
         let fits: BTreeMap<TimelineId, Fit> = real.iter().map(|t| (t.id, self.fit(t))).collect();
         let fit_of = |t: &KnownTimeline| fits.get(&t.id).copied().unwrap_or_default();
 
@@ -384,7 +189,7 @@ impl File<'_> {
     }
 
     /// Without a UID only rows and cluster ids can tell; proof goes before mere absence of contradiction.
-    fn lineage_without_uid<'k>(&self, known: &'k [KnownLineage]) -> Option<(&'k KnownLineage, Option<Decision>)> {
+    fn lineage_without_uid<'k>(&self, known: &'k [KnownLineage]) -> Option<(&'k KnownLineage, Decision)> {
         let candidates = known.iter().filter_map(|lineage| {
             let decision = self.timeline_in(lineage)?;
             let rank = match &decision {
@@ -393,68 +198,52 @@ impl File<'_> {
                 Decision::Begin { fit: Fit { found: Some(_), .. }, .. } => 2,
                 _ => return None,
             };
-            Some((rank, std::cmp::Reverse(newest_time(lineage)), lineage.id, lineage, decision))
+            Some((rank, Reverse(newest_time(lineage)), lineage.id, lineage, decision))
         });
         let best = candidates.min_by_key(|(rank, time, id, ..)| (*rank, *time, *id))?;
-        Some((best.3, Some(best.4)))
+        Some((best.3, best.4))
     }
 
-    fn placement(&self, lineage: &KnownLineage, decision: Option<Decision>) -> Result<Placement, PlaceError> {
-        let base = |timeline, timeline_facts, alarm, reasons| Placement {
-            lineage: Place::Existing(lineage.id),
-            origin: lineage.origin.clone(),
-            timeline,
-            timeline_facts,
-            alarm,
-            reasons,
-        };
-        match decision {
-            Some(Decision::Keep { timeline, reasons, .. }) => {
-                let facts = timeline.file.as_ref().map(TimelineFile::facts);
-                Ok(base(Place::Existing(timeline.id), facts, false, reasons))
+    fn placement(&self, lineage: &KnownLineage, decision: Decision, why: Reason) -> Result<Placement, PlaceError> {
+        let (timeline, timeline_facts, alarm, reasons) = match decision {
+            Decision::Keep { timeline, reasons, .. } => {
+                (Place::Existing(timeline.id), timeline.file.as_ref().map(TimelineFile::facts), false, reasons)
             }
-            Some(Decision::Begin { parent, fit, reason }) => {
+            Decision::Begin { parent, fit, reason } => {
+                let number = newest_number(lineage).saturating_add(1);
+                if number > TimelineId::MAX_NUMBER {
+                    return Err(PlaceError::NoNumberLeft(lineage.id));
+                }
                 let facts = TimelineFacts {
                     parent: Some(parent.id),
                     cluster_id: self.evidence.cluster_id,
                     first_revision: fit.shared().map_or(1, |r| r.saturating_add(1)),
                 };
-                let number = newest_number(lineage) + 1;
-                if number > TimelineId::MAX_NUMBER {
-                    return Err(PlaceError::NoNumberLeft(lineage.id));
-                }
-                let mut reasons = vec![reason];
-                reasons.extend(fit.found.map(|revision| Reason::RowsFound { revision }));
-                Ok(base(Place::New(TimelineId { number, hex: facts.hex() }), Some(facts), true, reasons))
+                let reasons = [Some(reason), fit.found.map(|revision| Reason::RowsFound { revision })];
+                let id = TimelineId { number, hex: facts.hex() };
+                (Place::New(id), Some(facts), true, reasons.into_iter().flatten().collect())
             }
-            None => Ok(self.first_timeline(base, Vec::new())),
-        }
+        };
+        let reasons = std::iter::once(why).chain(reasons).collect();
+        let lineage_place = Place::Existing(lineage.id);
+        let origin = lineage.origin.clone();
+        Ok(Placement { lineage: lineage_place, origin, timeline, timeline_facts, alarm, reasons })
     }
 
-    fn first_timeline(
-        &self,
-        base: impl FnOnce(Place<TimelineId>, Option<TimelineFacts>, bool, Vec<Reason>) -> Placement,
-        reasons: Vec<Reason>,
-    ) -> Placement {
-        let facts = TimelineFacts { parent: None, cluster_id: self.evidence.cluster_id, first_revision: 1 };
-        base(Place::New(TimelineId { number: 1, hex: facts.hex() }), Some(facts), false, reasons)
-    }
-
+    /// The first timeline of a lineage: every node computes the same one, at whatever revision it comes in.
     fn first_of(&self, lineage: Place<LineageId>, origin: Origin, why: Reason, known: &[KnownLineage]) -> Placement {
-        let mut reasons = vec![why, Reason::FirstSnapshot];
+        let facts = TimelineFacts { parent: None, cluster_id: self.evidence.cluster_id, first_revision: 1 };
         let same = |l: &&KnownLineage| l.timelines.iter().any(|t| t.cluster_id == Some(self.evidence.cluster_id));
+        let mut reasons = vec![why, Reason::FirstSnapshot];
         reasons.extend(known.iter().filter(same).map(|l| Reason::SameClusterIdElsewhere(l.id)));
-        self.first_timeline(
-            |timeline, timeline_facts, alarm, reasons| Placement {
-                lineage,
-                origin: Some(origin),
-                timeline,
-                timeline_facts,
-                alarm,
-                reasons,
-            },
+        Placement {
+            lineage,
+            origin: Some(origin),
+            timeline: Place::New(TimelineId { number: 1, hex: facts.hex() }),
+            timeline_facts: Some(facts),
+            alarm: false,
             reasons,
-        )
+        }
     }
 }
 
@@ -465,3 +254,6 @@ fn newest_revision(timeline: &KnownTimeline) -> Option<i64> {
 fn newest_time(lineage: &KnownLineage) -> Option<Timestamp> {
     lineage.timelines.iter().flat_map(|t| t.points.iter().map(|p| p.taken_at)).max()
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,10 +3,10 @@
 //! In: a catalogue, which exists only if every list was read to its end. Out: a plan, then a report. Serves promise 2:
 //! only names of our grammar, only this node's, and right before each delete the store itself is asked once more
 //! whether a manifest has appeared. The caller holds the node's take lock, so that no living writer can own them.
+//! Temporary names are the store's own business: it alone can tell a living writer from a dead one.
 
 use std::collections::BTreeSet;
 
-use jiff::Timestamp;
 use serde::Serialize;
 
 use super::index::Catalog;
@@ -24,8 +24,6 @@ pub struct SweepScope {
     /// `None`: all lineages. In a store that several clusters share, name one's own: two clusters may both have a
     /// node of this name.
     pub lineages: Option<BTreeSet<LineageId>>,
-    /// Temporary names carry no node, so they are removed only when last modified before this time; `None` leaves them.
-    pub temps_before: Option<Timestamp>,
 }
 
 /// What would be removed.
@@ -79,12 +77,7 @@ impl SweepPlan {
             .filter(|e| in_scope(e.lineage()) && *e.id().node() == scope.node)
             .flat_map(|e| catalog.unfinished_of(&e))
             .map(|u| item(u, "data of this node without a manifest"));
-        let temps = catalog
-            .temps()
-            .iter()
-            .filter(|(_, t)| scope.temps_before.is_some_and(|before| t.modified < before))
-            .map(|t| item(t.clone(), "rest of a write that never ended"));
-        SweepPlan { items: data.chain(temps).collect() }
+        SweepPlan { items: data.collect() }
     }
 
     /// Removes what the plan names, from the same stores that the catalogue read.
@@ -121,7 +114,6 @@ fn remove(store: &dyn Store, name: &str) -> Result<Option<String>> {
                 Ok(_) => return Ok(Some("a manifest has appeared".into())),
             }
         }
-        Some(Name::Temp(_)) => {}
         _ => return Err(Error::new(Code::Internal, "sweep", name).because("the name is no leftover")),
     }
     match store.delete(name) {

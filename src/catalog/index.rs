@@ -1,0 +1,266 @@
+//! All names of some stores, in memory and in order: what a listing, a placement and a sweep start from.
+//!
+//! A hundred thousand snapshots take some ten MiB. A list that cannot be right is an error, because deletions hang on
+//! it (law 5); nothing is read here but names.
+
+use std::collections::{BTreeMap, HashSet};
+
+use jiff::Timestamp;
+
+use super::id::SnapshotId;
+use super::list::Unfinished;
+use super::manifest::Codec;
+use super::names::Name;
+use super::note::NoteKind;
+use super::value::{LineageId, Node, TimelineId};
+use crate::error::{Code, Error, Result};
+use crate::store::{Entry as ListedEntry, Store};
+
+/// Names per request.
+const PAGE: usize = 1000;
+/// More foreign names than this are counted, not kept.
+const MAX_FOREIGN_NAMES: usize = 10_000;
+
+/// What one store has under one id.
+#[derive(Debug)]
+pub(super) struct CopyNames {
+    pub(super) lineage: LineageId,
+    pub(super) id: SnapshotId,
+    pub(super) store: u16,
+    pub(super) manifest: bool,
+    /// Sizes of the data object by codec.
+    plain: Option<u64>,
+    encrypted: Option<u64>,
+    pub(super) modified: Timestamp,
+}
+
+impl CopyNames {
+    fn key(&self) -> (LineageId, std::cmp::Reverse<&SnapshotId>, u16) {
+        (self.lineage, std::cmp::Reverse(&self.id), self.store)
+    }
+
+    /// Data objects with their sizes; more than one only if something went wrong.
+    pub(super) fn data(&self) -> impl Iterator<Item = (Codec, u64)> {
+        let plain = self.plain.map(|size| (Codec::Zstd, size));
+        plain.into_iter().chain(self.encrypted.map(|size| (Codec::ZstdAge, size)))
+    }
+
+    fn absorb(&mut self, other: &CopyNames) {
+        self.manifest |= other.manifest;
+        self.plain = self.plain.or(other.plain);
+        self.encrypted = self.encrypted.or(other.encrypted);
+        self.modified = self.modified.max(other.modified);
+    }
+}
+
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct NoteName {
+    lineage: LineageId,
+    id: SnapshotId,
+    store: u16,
+    pub(super) at: Timestamp,
+    pub(super) kind: NoteKind,
+}
+
+#[derive(Debug, Default)]
+struct LineageNames {
+    /// Stores with a `lineage.json`.
+    files: Vec<usize>,
+    timelines: Vec<(TimelineId, usize)>,
+}
+
+/// All names of some stores, and their manifests on demand.
+pub struct Catalog<'a> {
+    stores: Vec<&'a dyn Store>,
+    copies: Vec<CopyNames>,
+    notes: Vec<NoteName>,
+    lineages: BTreeMap<LineageId, LineageNames>,
+    temps: Vec<(usize, Unfinished)>,
+    foreign: u64,
+    foreign_names: Vec<String>,
+}
+
+/// One id over all stores that have something under it.
+#[derive(Clone, Copy)]
+pub struct Entry<'c> {
+    first: &'c CopyNames,
+    pub(super) copies: &'c [CopyNames],
+}
+
+impl<'c> Entry<'c> {
+    pub fn id(&self) -> &'c SnapshotId {
+        &self.first.id
+    }
+
+    pub fn lineage(&self) -> LineageId {
+        self.first.lineage
+    }
+
+    /// Whether any store holds a manifest; without one it is no snapshot.
+    pub fn has_manifest(&self) -> bool {
+        self.copies.iter().any(|c| c.manifest)
+    }
+}
+
+impl<'a> Catalog<'a> {
+    /// Lists the stores. Any store that cannot be listed to its end makes the whole an error.
+    pub fn read(stores: &[&'a dyn Store]) -> Result<Catalog<'a>> {
+        let mut catalog = Catalog {
+            stores: stores.to_vec(),
+            copies: Vec::new(),
+            notes: Vec::new(),
+            lineages: BTreeMap::new(),
+            temps: Vec::new(),
+            foreign: 0,
+            foreign_names: Vec::new(),
+        };
+        let mut nodes = HashSet::new();
+        for (at, store) in stores.iter().enumerate() {
+            catalog.read_store(at, *store, &mut nodes).map_err(|e| e.during("list store", store.name()))?;
+        }
+        catalog.copies.sort_unstable_by(|a, b| a.key().cmp(&b.key()));
+        catalog.copies.dedup_by(|later, first| {
+            let same = later.key() == first.key();
+            if same {
+                first.absorb(later);
+            }
+            same
+        });
+        catalog.copies.shrink_to_fit();
+        catalog.notes.sort_unstable();
+        Ok(catalog)
+    }
+
+    fn read_store(&mut self, at: usize, store: &dyn Store, nodes: &mut HashSet<Node>) -> Result<()> {
+        let doubt = |why: &str| {
+            Error::new(Code::ListingInDoubt, "read list", store.location())
+                .because(why.to_string())
+                .remedy("try again; nothing is concluded from this list")
+        };
+        let index = u16::try_from(at).map_err(|_| doubt("more stores than can be numbered"))?;
+        let mut last: Option<String> = None;
+        let mut after: Option<String> = None;
+        loop {
+            let page = store.list("", after.as_deref(), PAGE)?;
+            for entry in page.entries {
+                if last.as_ref().is_some_and(|l| *l >= entry.name) {
+                    return Err(doubt("names come twice or out of order"));
+                }
+                let name = if entry.irregular { None } else { Name::parse(&entry.name) };
+                match name {
+                    Some(name) => self.take(index, name, &entry, nodes),
+                    None => {
+                        self.foreign += 1;
+                        if self.foreign_names.len() < MAX_FOREIGN_NAMES {
+                            self.foreign_names.push(format!("{}: {}", store.name(), entry.name));
+                        }
+                    }
+                }
+                last = Some(entry.name);
+            }
+            match page.next {
+                None => return Ok(()),
+                Some(next) if after.as_ref().is_some_and(|a| *a >= next) => {
+                    return Err(doubt("the list does not go on"));
+                }
+                next => after = next,
+            }
+        }
+    }
+
+    fn take(&mut self, store: u16, name: Name, entry: &ListedEntry, nodes: &mut HashSet<Node>) {
+        let (size, modified) = (entry.size, entry.modified);
+        let mut shared = |id: SnapshotId| match nodes.get(id.node()) {
+            Some(node) => id.with_node(node),
+            None => {
+                nodes.insert(id.node().clone());
+                id
+            }
+        };
+        let copy =
+            |lineage, id| CopyNames { lineage, id, store, manifest: false, plain: None, encrypted: None, modified };
+        if let Some(lineage) = name.lineage() {
+            self.lineages.entry(lineage).or_default();
+        }
+        match name {
+            Name::Manifest(l, id) => self.copies.push(CopyNames { manifest: true, ..copy(l, shared(id)) }),
+            Name::Data(l, id, Codec::Zstd) => {
+                self.copies.push(CopyNames { plain: Some(size), ..copy(l, shared(id)) });
+            }
+            Name::Data(l, id, Codec::ZstdAge) => {
+                self.copies.push(CopyNames { encrypted: Some(size), ..copy(l, shared(id)) });
+            }
+            Name::Note(lineage, id, kind, at) => {
+                self.notes.push(NoteName { lineage, id: shared(id), store, at, kind });
+            }
+            Name::Lineage(l) => self.lineages.entry(l).or_default().files.push(usize::from(store)),
+            Name::Timeline(l, t) => self.lineages.entry(l).or_default().timelines.push((t, usize::from(store))),
+            Name::Temp(name) => {
+                let store_name = self.stores.get(usize::from(store)).map_or("", |s| s.name()).to_string();
+                self.temps.push((usize::from(store), Unfinished { store: store_name, name, size, modified }));
+            }
+            Name::Marker | Name::Segment { .. } | Name::Trash(..) => {}
+        }
+    }
+}
+
+impl Catalog<'_> {
+    /// Lineages with any file of their own, in order of their ids.
+    pub fn lineages(&self) -> impl Iterator<Item = LineageId> {
+        self.lineages.keys().copied()
+    }
+
+    /// Everything under ids of one lineage, newest first: by timeline, revision, time, node.
+    pub fn entries(&self, lineage: LineageId) -> impl Iterator<Item = Entry<'_>> {
+        let from = self.copies.partition_point(|c| c.lineage < lineage);
+        let to = self.copies.partition_point(|c| c.lineage <= lineage);
+        let copies = self.copies.get(from..to).unwrap_or_default();
+        let groups = copies.chunk_by(|a, b| a.id == b.id);
+        groups.filter_map(|copies| copies.first().map(|first| Entry { first, copies }))
+    }
+
+    /// Everything under ids, lineage by lineage.
+    pub fn all_entries(&self) -> impl Iterator<Item = Entry<'_>> {
+        self.lineages().flat_map(|lineage| self.entries(lineage))
+    }
+
+    /// Names that are not ours, in all stores.
+    pub fn foreign(&self) -> u64 {
+        self.foreign
+    }
+
+    /// The first of them, each behind the name of its store.
+    pub fn foreign_names(&self) -> &[String] {
+        &self.foreign_names
+    }
+
+    /// Rests of writes, with the place of their store.
+    pub(super) fn temps(&self) -> &[(usize, Unfinished)] {
+        &self.temps
+    }
+
+    pub fn stores(&self) -> &[&dyn Store] {
+        &self.stores
+    }
+
+    pub(super) fn store(&self, at: usize) -> Option<&dyn Store> {
+        self.stores.get(at).copied()
+    }
+
+    /// Stores with a `lineage.json` of this lineage.
+    pub(super) fn lineage_files(&self, lineage: LineageId) -> impl Iterator<Item = usize> {
+        self.lineages.get(&lineage).into_iter().flat_map(|l| l.files.iter().copied())
+    }
+
+    pub(super) fn timeline_files(&self, lineage: LineageId) -> impl Iterator<Item = (TimelineId, usize)> {
+        self.lineages.get(&lineage).into_iter().flat_map(|l| l.timelines.iter().copied())
+    }
+
+    /// Notes about one copy, oldest first.
+    pub(super) fn notes_of(&self, copy: &CopyNames) -> impl Iterator<Item = &NoteName> {
+        let key = |n: &NoteName| (n.lineage, &n.id, n.store).cmp(&(copy.lineage, &copy.id, copy.store));
+        let from = self.notes.partition_point(|n| key(n).is_lt());
+        let to = self.notes.partition_point(|n| key(n).is_le());
+        self.notes.get(from..to).unwrap_or_default().iter()
+    }
+}

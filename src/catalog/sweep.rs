@@ -1,0 +1,125 @@
+//! Removes what a killed run of this node left behind: a plan first, then one delete at a time.
+//!
+//! In: a catalogue, which exists only if every list was read to its end. Out: a plan, then a report. Serves promise 2:
+//! only names of our grammar, only this node's, and right before each delete the store itself is asked once more
+//! whether a manifest has appeared. The caller holds the node's take lock, so that no living writer can own them.
+//! Temporary names are the store's own business: it alone can tell a living writer from a dead one.
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+
+use super::index::Catalog;
+use super::manifest::MAX_BYTES;
+use super::names::Name;
+use super::value::{LineageId, Node};
+use crate::error::{Code, Error, Result};
+use crate::store::Store;
+
+/// Whose leftovers may be removed.
+#[derive(Debug, Clone)]
+pub struct SweepScope {
+    /// Data objects carry the node that wrote them; others are never touched.
+    pub node: Node,
+    /// `None`: all lineages. In a store that several clusters share, name one's own: two clusters may both have a
+    /// node of this name.
+    pub lineages: Option<BTreeSet<LineageId>>,
+}
+
+/// What would be removed.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct SweepPlan {
+    pub items: Vec<SweepItem>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SweepItem {
+    /// Place of the store in the catalogue's list.
+    #[serde(skip)]
+    store_at: usize,
+    pub store: String,
+    pub name: String,
+    /// Bytes that it frees.
+    pub size: u64,
+    pub reason: String,
+}
+
+/// What was done.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct SweepReport {
+    pub removed: Vec<SweepItem>,
+    /// Bytes.
+    pub freed: u64,
+    /// What stayed, and why: a manifest appeared, or the store refused.
+    pub kept: Vec<KeptItem>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct KeptItem {
+    pub store: String,
+    pub name: String,
+    pub reason: String,
+}
+
+impl SweepPlan {
+    /// Decides purely from the names.
+    pub fn new(catalog: &Catalog<'_>, scope: &SweepScope) -> SweepPlan {
+        let in_scope = |l: LineageId| scope.lineages.as_ref().is_none_or(|only| only.contains(&l));
+        let item = |(store_at, u): (usize, super::list::Unfinished), reason: &str| SweepItem {
+            store_at,
+            store: u.store,
+            name: u.name,
+            size: u.size,
+            reason: reason.into(),
+        };
+        let data = catalog
+            .all_entries()
+            .filter(|e| in_scope(e.lineage()) && *e.id().node() == scope.node)
+            .flat_map(|e| catalog.unfinished_of(&e))
+            .map(|u| item(u, "data of this node without a manifest"));
+        SweepPlan { items: data.collect() }
+    }
+
+    /// Removes what the plan names, from the same stores that the catalogue read.
+    pub fn act(self, catalog: &Catalog<'_>) -> SweepReport {
+        let mut report = SweepReport::default();
+        for item in self.items {
+            let outcome = match catalog.store(item.store_at) {
+                Some(store) => remove(store, &item.name),
+                None => Ok(Some("its store is not there".into())),
+            };
+            let kept = match outcome {
+                Ok(None) => {
+                    report.freed = report.freed.saturating_add(item.size);
+                    report.removed.push(item);
+                    continue;
+                }
+                Ok(Some(reason)) => reason,
+                Err(e) => e.why().into_iter().fold(e.to_string(), |line, why| format!("{line}: {why}")),
+            };
+            report.kept.push(KeptItem { store: item.store, name: item.name, reason: kept });
+        }
+        report
+    }
+}
+
+/// `Ok(None)` when it is gone, `Ok(Some)` with the reason when it must stay.
+fn remove(store: &dyn Store, name: &str) -> Result<Option<String>> {
+    match Name::parse(name) {
+        Some(Name::Data(lineage, id, _)) => {
+            // Only a clear "not there" frees the data; a manifest that cannot be read may well be one.
+            match store.read(&Name::Manifest(lineage, id).to_string(), MAX_BYTES) {
+                Err(e) if e.code() == Code::NotFound => {}
+                Err(e) => return Err(e.during("look for manifest of", name)),
+                Ok(_) => return Ok(Some("a manifest has appeared".into())),
+            }
+        }
+        _ => return Err(Error::new(Code::Internal, "sweep", name).because("the name is no leftover")),
+    }
+    match store.delete(name) {
+        Ok(()) => Ok(None),
+        // Somebody else removed it: what was wanted is so.
+        Err(e) if e.code() == Code::NotFound => Ok(None),
+        Err(e) => Err(e),
+    }
+}

@@ -1,1 +1,3 @@
 //! snapshot
+
+pub mod progress;

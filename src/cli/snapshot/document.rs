@@ -1,5 +1,7 @@
 //! What the snapshot commands print.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 use serde::Serialize;
 
@@ -97,23 +99,61 @@ pub struct ListDocument {
     pub schema: u32,
     /// Newest first.
     pub snapshots: Vec<Snapshot>,
+    #[serde(flatten)]
+    pub others: Others,
+}
+
+/// What else lies in the stores. Lists hold names; `details` says where and why.
+#[derive(Debug, Default, Serialize)]
+pub struct Others {
     /// How many objects refloat did not write.
     pub foreign: u64,
     /// With `--foreign` alone.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub foreign_names: Option<Vec<StoredName>>,
+    pub foreign_names: Option<Vec<String>>,
     /// Data without a manifest.
-    pub unfinished: Vec<StoredName>,
+    pub unfinished: Vec<String>,
     /// Own-looking manifests that cannot be read.
-    pub unreadable: Vec<StoredName>,
+    pub unreadable: Vec<String>,
+    /// One for each name in the three lists.
+    pub details: Vec<StoredName>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct StoredName {
+    pub kind: Kind,
     pub store: String,
+    /// Below the store's root.
     pub name: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    Foreign,
+    Unfinished,
+    Unreadable,
+}
+
+impl Others {
+    /// `foreign` counts also what `found` does not name; without `name_foreign` none is named.
+    pub fn new(foreign: u64, name_foreign: bool, found: Vec<StoredName>) -> Self {
+        let details: Vec<StoredName> =
+            found.into_iter().filter(|one| name_foreign || one.kind != Kind::Foreign).collect();
+        let names = |kind| {
+            // The same name in two stores is one name.
+            let names: BTreeSet<&String> = details.iter().filter(|one| one.kind == kind).map(|one| &one.name).collect();
+            names.into_iter().cloned().collect::<Vec<String>>()
+        };
+        Others {
+            foreign,
+            foreign_names: name_foreign.then(|| names(Kind::Foreign)),
+            unfinished: names(Kind::Unfinished),
+            unreadable: names(Kind::Unreadable),
+            details,
+        }
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -190,18 +230,22 @@ impl Document for ListDocument {
             let header = ["ID", "AGE", "STATE", "REVISION", "SIZE", "STORED", "STORES", "NODE", "TAGS"];
             table(&header, &["AGE", "REVISION", "SIZE", "STORED"], self.snapshots.iter().map(row))
         };
-        let mut note = |count: u64, what: &str| {
-            if count > 0 {
-                text.push_str(&format!("{count} {what}\n"));
-            }
-        };
-        note(self.unfinished.len() as u64, "unfinished: data without a manifest, never counted");
-        note(self.foreign, "foreign: not written by refloat, never touched (--foreign names them)");
-        for name in self.foreign_names.iter().flatten() {
-            text.push_str(&format!("  {}\n", name.line()));
+        let Others { foreign, unfinished, details, .. } = &self.others;
+        if !unfinished.is_empty() {
+            text.push_str(&format!("{} unfinished: data without a manifest, never counted\n", unfinished.len()));
         }
-        for name in &self.unreadable {
-            text.push_str(&format!("unreadable: {}\n", name.line()));
+        if *foreign > 0 {
+            text.push_str(&format!(
+                "{foreign} foreign: not written by refloat, never touched (--foreign names them)\n"
+            ));
+        }
+        for one in details {
+            let kind = match one.kind {
+                Kind::Foreign => "foreign",
+                Kind::Unfinished => "unfinished",
+                Kind::Unreadable => "unreadable",
+            };
+            text.push_str(&format!("  {kind}: {}\n", one.line()));
         }
         text
     }
@@ -209,29 +253,14 @@ impl Document for ListDocument {
     /// One line per snapshot, then one with the rest.
     fn lines(&self) -> serde_json::Result<Vec<String>> {
         #[derive(Serialize)]
-        struct Rest<'a> {
-            schema: u32,
-            foreign: u64,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            foreign_names: Option<&'a [StoredName]>,
-            unfinished: &'a [StoredName],
-            unreadable: &'a [StoredName],
-        }
-        #[derive(Serialize)]
-        struct Line<'a> {
+        struct Line<'a, T> {
             schema: u32,
             #[serde(flatten)]
-            snapshot: &'a Snapshot,
+            rest: &'a T,
         }
-        let line = |snapshot| serde_json::to_string(&Line { schema: self.schema, snapshot });
+        let line = |rest| serde_json::to_string(&Line { schema: self.schema, rest });
         let mut lines: Vec<String> = self.snapshots.iter().map(line).collect::<serde_json::Result<_>>()?;
-        lines.push(serde_json::to_string(&Rest {
-            schema: self.schema,
-            foreign: self.foreign,
-            foreign_names: self.foreign_names.as_deref(),
-            unfinished: &self.unfinished,
-            unreadable: &self.unreadable,
-        })?);
+        lines.push(serde_json::to_string(&Line { schema: self.schema, rest: &self.others })?);
         Ok(lines)
     }
 }
@@ -268,7 +297,7 @@ impl Snapshot {
             let why = a.why.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
             format!("{} with {}{why}", a.result, a.with)
         });
-        let sizes = Size { ..self.size };
+        let sizes = self.size;
         let in_use = sizes.in_use.map(|bytes| format!(", {} in use", output::size(bytes))).unwrap_or_default();
         let hash_kv = self
             .hash_kv

@@ -37,19 +37,18 @@ const SNAPSHOT: &str = "\"id\":\"0001-00000000000000004711-20260301t120000000Z-c
      \"hash_kv\":{\"hash\":42,\"revision\":4711,\"compact_revision\":4000},\"stores\":[\"local\",\"usb\"],\
      \"tags\":[\"x\"],\"pinned\":true,\"etcd_version\":\"3.6.16\",\"age\":7500";
 
-fn name(name: &str, why: Option<&str>) -> StoredName {
-    StoredName { store: "local".into(), name: name.into(), why: why.map(String::from) }
+fn found(kind: Kind, store: &str, name: &str, why: Option<&str>) -> StoredName {
+    StoredName { kind, store: store.into(), name: name.into(), why: why.map(String::from) }
 }
 
-fn list() -> ListDocument {
-    ListDocument {
-        schema: 1,
-        snapshots: vec![snapshot()],
-        foreign: 1,
-        foreign_names: Some(vec![name("notes.txt", None)]),
-        unfinished: vec![name("u.db.zst", None)],
-        unreadable: vec![name("r.json", Some("cut off"))],
-    }
+fn list(name_foreign: bool) -> ListDocument {
+    let all = vec![
+        found(Kind::Foreign, "local", "notes.txt", None),
+        found(Kind::Unfinished, "local", "u.db.zst", None),
+        found(Kind::Unreadable, "local", "r.json", Some("cut off")),
+        found(Kind::Unreadable, "usb", "r.json", Some("cut off")),
+    ];
+    ListDocument { schema: 1, snapshots: vec![snapshot()], others: Others::new(1, name_foreign, all) }
 }
 
 fn failed() -> StoreOutcome {
@@ -60,36 +59,40 @@ fn failed() -> StoreOutcome {
 
 #[test]
 fn list_has_the_documented_names() {
-    let rest = "\"foreign\":1,\"foreign_names\":[{\"store\":\"local\",\"name\":\"notes.txt\"}],\
-                \"unfinished\":[{\"store\":\"local\",\"name\":\"u.db.zst\"}],\
-                \"unreadable\":[{\"store\":\"local\",\"name\":\"r.json\",\"why\":\"cut off\"}]";
+    let detail = |kind: &str, store: &str, name: &str, why: &str| {
+        format!("{{\"kind\":\"{kind}\",\"store\":\"{store}\",\"name\":\"{name}\",\"why\":{why}}}")
+    };
+    let details = [
+        detail("foreign", "local", "notes.txt", "null"),
+        detail("unfinished", "local", "u.db.zst", "null"),
+        detail("unreadable", "local", "r.json", "\"cut off\""),
+        detail("unreadable", "usb", "r.json", "\"cut off\""),
+    ];
+    let rest = format!(
+        "\"foreign\":1,\"foreign_names\":[\"notes.txt\"],\"unfinished\":[\"u.db.zst\"],\"unreadable\":[\"r.json\"],\
+         \"details\":[{}]",
+        details.join(",")
+    );
     assert_eq!(
-        serde_json::to_string(&list()).unwrap(),
+        serde_json::to_string(&list(true)).unwrap(),
         format!("{{\"schema\":1,\"snapshots\":[{{{SNAPSHOT}}}],{rest}}}")
     );
-    assert_eq!(printed(&list(), Format::Jsonl), format!("{{\"schema\":1,{SNAPSHOT}}}\n{{\"schema\":1,{rest}}}\n"));
-    let unasked = ListDocument { foreign_names: None, ..list() };
-    assert!(!printed(&unasked, Format::Json).contains("foreign_names"));
+    assert_eq!(printed(&list(true), Format::Jsonl), format!("{{\"schema\":1,{SNAPSHOT}}}\n{{\"schema\":1,{rest}}}\n"));
+    let unasked = printed(&list(false), Format::Json);
+    assert!(!unasked.contains("foreign_names") && !unasked.contains("notes.txt"), "{unasked}");
 }
 
 #[test]
 fn list_as_a_table() {
     assert_eq!(
-        printed(&list(), Format::Table),
+        printed(&list(false), Format::Table),
         "ID                                                   AGE  STATE             REVISION     SIZE   STORED  STORES     NODE  TAGS\n\
          0001-00000000000000004711-20260301t120000000Z-cp1  2h05m  verified, pinned      4711  3.0 MiB  1.0 MiB  local,usb  cp1   x\n\
          1 unfinished: data without a manifest, never counted\n\
-         1 foreign: not written by refloat, never touched (--foreign names them)\n  notes.txt in store local\n\
-         unreadable: r.json in store local (cut off)\n"
+         1 foreign: not written by refloat, never touched (--foreign names them)\n  unfinished: u.db.zst in store local\n  \
+         unreadable: r.json in store local (cut off)\n  unreadable: r.json in store usb (cut off)\n"
     );
-    let empty = ListDocument {
-        snapshots: vec![],
-        foreign: 0,
-        foreign_names: None,
-        unfinished: vec![],
-        unreadable: vec![],
-        ..list()
-    };
+    let empty = ListDocument { schema: 1, snapshots: vec![], others: Others::default() };
     assert_eq!(printed(&empty, Format::Table), "no snapshots\n");
 }
 

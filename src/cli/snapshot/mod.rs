@@ -11,8 +11,8 @@ use super::context::{Context, Ending};
 use crate::error::{Code, Error, Result};
 
 pub use document::{
-    Agreement, ExportDocument, HashKv, ListDocument, Outcome, PreflightDocument, PreflightStore, Sha256, ShowDocument,
-    Size, Snapshot, State, StoreOutcome, StoredName, TakeDocument,
+    Agreement, ExportDocument, HashKv, Kind, ListDocument, Others, Outcome, PreflightDocument, PreflightStore, Sha256,
+    ShowDocument, Size, Snapshot, State, StoreOutcome, StoredName, TakeDocument,
 };
 pub use verify::{Finding, VerifyAllDocument, VerifyDocument};
 

@@ -1,1 +1,95 @@
-//! cli
+//! What a person types. One file or folder per noun: arguments, the call into the library, the document it prints.
+//!
+//! In: the command line. Out: a document on standard output (table, JSON or JSON lines), progress and errors on
+//! standard error, an exit code from the error's own table. No decision about data is made here.
+
+mod args;
+mod completions;
+mod config;
+mod context;
+pub mod db;
+pub mod failure;
+pub mod output;
+mod progress;
+mod signals;
+pub mod snapshot;
+pub mod store;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::{CommandFactory, FromArgMatches};
+
+use crate::error::{Code, Error, Exit, Result};
+
+pub use args::{Cli, Format, Global};
+pub use context::{Context, Ending};
+
+use args::Command;
+use output::Output;
+
+/// The command line, or the exit code after help, version or a complaint was printed.
+pub fn parse(args: impl IntoIterator<Item = OsString>) -> std::result::Result<Cli, ExitCode> {
+    let args: Vec<OsString> = args.into_iter().collect();
+    let color = if args.iter().any(|arg| arg == "--no-color") { clap::ColorChoice::Never } else { Default::default() };
+    let parsed = Cli::command().color(color).try_get_matches_from(&args).and_then(|m| Cli::from_arg_matches(&m));
+    parsed.map_err(|error| {
+        if !error.use_stderr() {
+            // Help or version into a closed pipe is nobody's fault.
+            let _ = error.print();
+            return ExitCode::SUCCESS;
+        }
+        if args::asks_for_json(&args) {
+            failure::print(&usage(&error), Format::Json);
+        } else {
+            let _ = error.print();
+        }
+        ExitCode::from(Exit::Usage as u8)
+    })
+}
+
+/// clap's complaint in the shape of all other errors.
+fn usage(error: &clap::Error) -> Error {
+    let text = error.render().to_string();
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let first = lines.next().unwrap_or("not a valid command line").trim_start_matches("error: ").to_string();
+    let rest: Vec<&str> =
+        lines.take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more")).collect();
+    let because = if rest.is_empty() { first } else { format!("{first} {}", rest.join(", ")) };
+    Error::new(Code::Usage, "read the command line", "").because(because).remedy("see `refloat --help`")
+}
+
+/// Runs the command to its end, or to its cancellation.
+pub fn run(cli: Cli) -> ExitCode {
+    let format = cli.global.output;
+    let result = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|e| Error::new(Code::Internal, "start the runtime", "").because(e))
+        .and_then(|runtime| {
+            let result = runtime.block_on(dispatch(cli));
+            // A blocking call that was abandoned on cancel must not hold the process.
+            runtime.shutdown_background();
+            result
+        });
+    match result {
+        Ok(Ending::Good) => ExitCode::SUCCESS,
+        Ok(Ending::Bad(exit)) => ExitCode::from(exit as u8),
+        Err(error) => {
+            failure::print(&error, format);
+            ExitCode::from(error.exit() as u8)
+        }
+    }
+}
+
+async fn dispatch(cli: Cli) -> Result<Ending> {
+    let cancel = signals::cancel_on_signal()?;
+    let context = Context::new(Output::to_stdout(cli.global.output), progress::choose(&cli.global), cancel, cli.global);
+    match cli.command {
+        Command::Snapshot(command) => snapshot::run(command, &context).await,
+        Command::Store(command) => store::run(command, &context).await,
+        Command::Db(command) => db::run(command, &context).await,
+        Command::Config(command) => config::run(command, &context),
+        Command::Completions(args) => completions::run(&args, &context),
+    }
+}

@@ -1,1 +1,76 @@
-//! config
+//! Configuration in three steps: *fragments* (files as found) → *input* (merged, unvalidated, each value with the
+//! file and line it came from) → [`Settings`] (validated, with defaults). Only settings leave the module.
+//!
+//! In: the files below a root, the host's name, the credentials directory. Out: [`Loaded`], or one error that names
+//! file, line and the nearest known key or the allowed range. Serves promise 5 (refuse before harm).
+
+mod decode;
+mod fragment;
+mod input;
+mod merge;
+mod nearest;
+mod schedule;
+mod settings;
+mod show;
+mod units;
+mod validate;
+
+use std::path::{Path, PathBuf};
+
+use crate::error::Result;
+
+pub use merge::Origin;
+pub use settings::{
+    Agreement, ClientCert, EtcdSettings, Login, MinFree, PathSettings, RetentionSettings, Schedule, Scope, Settings,
+    SnapshotSettings, StoreSettings,
+};
+pub use show::Shown;
+pub use units::{UnitError, format_duration, format_size, parse_duration, parse_size};
+
+/// What the configuration depends on besides its files: an argument, so that tests can replace it.
+#[derive(Debug, Clone)]
+pub struct Surroundings {
+    /// The root of the file system.
+    pub root: PathBuf,
+    /// As the kernel has it, perhaps with a domain.
+    pub host_name: String,
+    /// Where `credential:NAME` points.
+    pub credentials: Option<PathBuf>,
+}
+
+impl Surroundings {
+    /// This process on this host.
+    pub fn of_this_process() -> Self {
+        Surroundings {
+            root: "/".into(),
+            // An unreadable name is handled like an unusable one: the error asks for the key `node`.
+            host_name: std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().into(),
+            credentials: std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from),
+        }
+    }
+}
+
+/// The settings, and what is needed to explain them.
+#[derive(Debug, Clone)]
+pub struct Loaded {
+    pub settings: Settings,
+    /// The files that were read, in order.
+    pub files: Vec<PathBuf>,
+    input: merge::Table,
+}
+
+impl Loaded {
+    /// Each key with its value in force and where it was set.
+    pub fn shown(&self) -> Vec<Shown> {
+        show::shown(&self.settings, &self.input)
+    }
+}
+
+/// Reads and validates the configuration; `only` is the file of `--config`, read alone. Every error is
+/// [`Code::Config`](crate::error::Code::Config).
+pub fn load(surroundings: &Surroundings, only: Option<&Path>) -> Result<Loaded> {
+    let fragments = fragment::read_all(&surroundings.root, only)?;
+    let input = merge::merge(&fragments)?;
+    let settings = validate::settings(&input, surroundings)?;
+    Ok(Loaded { settings, files: fragments.into_iter().map(|fragment| fragment.path).collect(), input })
+}

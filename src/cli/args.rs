@@ -1,0 +1,187 @@
+//! The root of the command line and the options that every command takes.
+
+use std::ffi::{OsStr, OsString};
+use std::io::IsTerminal;
+use std::path::PathBuf;
+
+use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+
+use super::{completions, config, db, snapshot, store};
+
+const EXAMPLES: &str = "\
+Examples:
+  refloat snapshot take                     take a verified snapshot into every store
+  refloat snapshot list                     what there is, newest first
+  refloat snapshot verify latest            check the stored bytes again
+  refloat snapshot export latest --to FILE  a file that `etcdutl snapshot restore` accepts
+  refloat db check FILE                     check any etcd database file
+
+Exit codes: 0 ok, 64 usage, 65 data invalid or disputed, 66 not found, 69 member unavailable, 70 internal,
+73 cannot create, 74 input/output, 75 try again later, 77 permission, 78 configuration, 130 canceled.";
+
+/// Guarded, verified etcd snapshots.
+#[derive(Debug, Parser)]
+#[command(name = "refloat", version, about, after_help = EXAMPLES, disable_help_subcommand = true)]
+pub struct Cli {
+    #[command(flatten)]
+    pub global: Global,
+    #[command(subcommand)]
+    pub(super) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Take, list, show, verify and export snapshots
+    #[command(subcommand)]
+    Snapshot(snapshot::Command),
+    /// Places for backups
+    #[command(subcommand)]
+    Store(store::Command),
+    /// Read etcd database files, with or without trailer, plain or zstd; never writes
+    #[command(subcommand)]
+    Db(db::Command),
+    /// Check and show the configuration
+    #[command(subcommand)]
+    Config(config::Command),
+    /// Print a completion script for a shell
+    Completions(completions::CompletionsArgs),
+}
+
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Global options")]
+pub struct Global {
+    /// Form of the result on standard output, and of errors on standard error
+    #[arg(short, long, global = true, value_enum, default_value_t = Format::Table, value_name = "FORM")]
+    pub output: Format,
+    /// Read this configuration file alone
+    #[arg(long, global = true, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Only this store
+    #[arg(long, global = true, value_name = "NAME")]
+    pub store: Option<String>,
+    /// Show warnings and errors only
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    pub quiet: bool,
+    /// Say more on standard error; twice for details
+    #[arg(short, long, global = true, action = ArgAction::Count)]
+    pub verbose: u8,
+    /// No colours; NO_COLOR in the environment does the same
+    #[arg(long, global = true)]
+    pub no_color: bool,
+    /// How progress is shown on standard error
+    #[arg(long, global = true, value_enum, default_value_t = ProgressStyle::Auto, value_name = "STYLE")]
+    pub progress: ProgressStyle,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For people
+    Table,
+    /// One document
+    Json,
+    /// One line per element
+    Jsonl,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ProgressStyle {
+    /// A bar on a terminal, plain lines elsewhere
+    Auto,
+    /// Warnings alone
+    None,
+    /// One JSON line per step, at most two per second within one
+    Jsonl,
+}
+
+impl Global {
+    /// For tracing-subscriber: libraries stay quiet until details are asked for.
+    pub fn log_filter(&self) -> &'static str {
+        match (self.quiet, self.verbose) {
+            (true, _) => "error",
+            (_, 0) => "warn",
+            (_, 1) => "warn,refloat=info",
+            (_, 2) => "warn,refloat=debug",
+            (_, _) => "debug",
+        }
+    }
+
+    /// Whether to write colours to `stream`.
+    pub fn color(&self, stream: &impl IsTerminal) -> bool {
+        let unwanted = self.no_color || std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        !unwanted && stream.is_terminal()
+    }
+}
+
+/// For a command line that could not be parsed: was JSON asked for, as far as can be seen?
+pub(super) fn asks_for_json(args: &[OsString]) -> bool {
+    let json = |text: &OsStr| text == "json" || text == "jsonl";
+    let joined = ["-o", "-o=", "--output="];
+    args.iter().enumerate().any(|(i, arg)| {
+        let separate = (arg == "-o" || arg == "--output") && args.get(i + 1).is_some_and(|next| json(next));
+        let text = arg.to_string_lossy();
+        separate || joined.iter().any(|prefix| text.strip_prefix(prefix).is_some_and(|rest| json(OsStr::new(rest))))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_tree_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_has_help_with_an_example() {
+        fn walk(command: &clap::Command, path: &str) {
+            assert!(command.get_about().is_some(), "{path}: no help");
+            if command.has_subcommands() {
+                command.get_subcommands().for_each(|sub| walk(sub, &format!("{path} {}", sub.get_name())));
+            } else {
+                let help = command.get_after_help().map(|text| text.to_string()).unwrap_or_default();
+                assert!(help.contains("Example") && help.contains(path), "{path}: no example in {help:?}");
+            }
+            for arg in command.get_arguments() {
+                assert!(arg.get_help().is_some(), "{path}: {} has no help", arg.get_id());
+            }
+        }
+        walk(&Cli::command(), "refloat");
+    }
+
+    #[test]
+    fn examples_parse() {
+        fn walk(command: &clap::Command) -> Vec<String> {
+            let own = command.get_after_help().map(|text| text.to_string()).unwrap_or_default();
+            let mut lines: Vec<String> = own.lines().map(str::trim).map(String::from).collect();
+            lines.retain(|line| line.starts_with("refloat "));
+            lines.extend(command.get_subcommands().flat_map(walk));
+            lines
+        }
+        let examples = walk(&Cli::command());
+        assert!(examples.len() > 15, "{examples:?}");
+        for line in examples {
+            // The words end where the explanation begins, two blanks later, or at a pipe or redirection.
+            let words = line.split("  ").next().unwrap_or_default();
+            let words = words.split(['|', '>']).next().unwrap_or_default();
+            let parsed = Cli::try_parse_from(words.split_whitespace());
+            assert!(parsed.is_ok(), "{words}: {}", parsed.unwrap_err());
+        }
+    }
+
+    #[test]
+    fn json_is_seen_in_a_broken_command_line() {
+        for (line, expected) in [
+            ("snapshot frob -o json", true),
+            ("-ojsonl x", true),
+            ("--output=json", true),
+            ("--output table json", false),
+            ("snapshot -o", false),
+            ("snapshot show json", false),
+        ] {
+            let args: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+            assert_eq!(asks_for_json(&args), expected, "{line}");
+        }
+    }
+}

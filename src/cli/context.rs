@@ -1,0 +1,73 @@
+//! What a command gets besides its arguments.
+
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+
+use tokio_util::sync::CancellationToken;
+
+use super::args::Global;
+use super::output::Output;
+use crate::config::{self, Loaded, Settings, StoreSettings, Surroundings};
+use crate::error::{Code, Error, Exit, Result};
+use crate::snapshot::progress::Progress;
+
+/// How a command ends that has printed its result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    Good,
+    /// The document tells what is wrong; the exit code does too.
+    Bad(Exit),
+}
+
+pub struct Context {
+    pub output: Output,
+    pub progress: Arc<dyn Progress>,
+    /// Fires on the first SIGINT or SIGTERM.
+    pub cancel: CancellationToken,
+    config: Option<PathBuf>,
+    store: Option<String>,
+    loaded: OnceLock<Loaded>,
+}
+
+impl Context {
+    pub fn new(output: Output, progress: Arc<dyn Progress>, cancel: CancellationToken, global: Global) -> Self {
+        Context { output, progress, cancel, config: global.config, store: global.store, loaded: OnceLock::new() }
+    }
+
+    /// The configuration, read when first asked for: tools for files must work where it is broken.
+    pub fn loaded(&self) -> Result<&Loaded> {
+        if let Some(loaded) = self.loaded.get() {
+            return Ok(loaded);
+        }
+        let loaded = config::load(&Surroundings::of_this_process(), self.config.as_deref())?;
+        Ok(self.loaded.get_or_init(|| loaded))
+    }
+
+    pub fn settings(&self) -> Result<&Settings> {
+        self.loaded().map(|loaded| &loaded.settings)
+    }
+
+    /// The stores that this command is about: all, or the one of `--store`.
+    pub fn stores(&self) -> Result<Vec<&StoreSettings>> {
+        let settings = self.settings()?;
+        match &self.store {
+            None => Ok(settings.stores.iter().collect()),
+            Some(name) => self.store_named(name).map(|store| vec![store]),
+        }
+    }
+
+    pub fn store_named(&self, name: &str) -> Result<&StoreSettings> {
+        let stores = &self.settings()?.stores;
+        stores.iter().find(|store| store.name == name).ok_or_else(|| {
+            let known: Vec<&str> = stores.iter().map(|store| store.name.as_str()).collect();
+            Error::new(Code::NotFound, "find store", name)
+                .because("no store of this name is configured")
+                .remedy(format!("name one of: {}", known.join(", ")))
+        })
+    }
+
+    /// Whether `--store` narrows the command.
+    pub fn store_filter(&self) -> Option<&str> {
+        self.store.as_deref()
+    }
+}

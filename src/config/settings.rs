@@ -1,0 +1,193 @@
+//! The validated configuration, as all other modules see it, and the default of every key.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use croner::Cron;
+use jiff::tz::TimeZone;
+use serde::Deserialize;
+use url::Url;
+
+/// Everything that can be configured. Nothing in here needs checking again.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Settings {
+    /// Name of this node in snapshot ids: `[a-z0-9.-]{1,63}`.
+    pub node: String,
+    pub paths: PathSettings,
+    pub etcd: EtcdSettings,
+    /// At least one; names are unique.
+    pub stores: Vec<StoreSettings>,
+    pub snapshot: SnapshotSettings,
+}
+
+impl Settings {
+    /// The store of this name, or the first one.
+    pub fn store(&self, name: Option<&str>) -> Option<&StoreSettings> {
+        match name {
+            Some(name) => self.stores.iter().find(|store| store.name == name),
+            None => self.stores.first(),
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PathSettings {
+    /// Absolute; what must survive a reboot.
+    pub state: PathBuf,
+    /// Absolute; locks and sockets.
+    pub runtime: PathBuf,
+}
+
+impl Default for PathSettings {
+    fn default() -> Self {
+        PathSettings { state: "/var/lib/refloat".into(), runtime: "/run/refloat".into() }
+    }
+}
+
+/// How to reach etcd.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EtcdSettings {
+    /// The own member: name, id in hex or client URL. `None`: the endpoint on this host, else the only one.
+    pub member: Option<String>,
+    /// Client URLs `http://host:port` or `https://host:port`, no trailing slash; at least one, no two alike.
+    pub endpoints: Vec<String>,
+    /// Where Kubernetes keeps its keys: begins with `/`, does not end with it.
+    pub prefix: String,
+    /// PEM. There are no built-in authorities, so every `https` endpoint needs it.
+    pub ca_file: Option<PathBuf>,
+    /// PEM; both or neither.
+    pub client_cert: Option<ClientCert>,
+    /// Both or neither.
+    pub login: Option<Login>,
+    /// For each single request that is not a stream.
+    pub timeout: Duration,
+}
+
+impl Default for EtcdSettings {
+    fn default() -> Self {
+        EtcdSettings {
+            member: None,
+            endpoints: vec!["http://127.0.0.1:2379".into()],
+            prefix: "/registry".into(),
+            ca_file: None,
+            client_cert: None,
+            login: None,
+            timeout: Duration::from_secs(5),
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClientCert {
+    pub cert_file: PathBuf,
+    pub key_file: PathBuf,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Login {
+    pub username: String,
+    /// Holds the password alone; a line break at its end does not count.
+    pub password_file: PathBuf,
+}
+
+/// One place for backups.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoreSettings {
+    /// `[a-z0-9-]{1,63}`.
+    pub name: String,
+    pub url: Url,
+    /// The absolute directory that `url` names.
+    pub path: PathBuf,
+    pub min_free: MinFree,
+    /// `None`: no limit of its own.
+    pub max_bytes: Option<u64>,
+    pub scope: Scope,
+    /// How long removed snapshots wait in the trash.
+    pub trash_grace: Duration,
+    pub retention: RetentionSettings,
+}
+
+/// Space that backups leave to others on the file system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MinFree {
+    /// By what else lives there.
+    Auto,
+    Bytes(u64),
+}
+
+/// Whose snapshots count in retention.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Scope {
+    Node,
+    Cluster,
+}
+
+/// What is wanted; 0 switches a rule off. At least one rule keeps something.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RetentionSettings {
+    pub keep_last: u32,
+    pub keep_within: Duration,
+    pub keep_hourly: u32,
+    pub keep_daily: u32,
+    pub keep_weekly: u32,
+    pub keep_monthly: u32,
+    /// Verified snapshots that no rule and no limit takes away.
+    pub min_keep: u32,
+}
+
+impl Default for RetentionSettings {
+    fn default() -> Self {
+        RetentionSettings {
+            keep_last: 4,
+            keep_within: Duration::from_secs(6 * 3600),
+            keep_hourly: 24,
+            keep_daily: 14,
+            keep_weekly: 0,
+            keep_monthly: 0,
+            min_keep: 3,
+        }
+    }
+}
+
+impl StoreSettings {
+    pub(super) const DEFAULT_NAME: &str = "local";
+    pub(super) const DEFAULT_URL: &str = "file:///var/lib/refloat/store";
+    pub(super) const DEFAULT_TRASH_GRACE: Duration = Duration::from_secs(24 * 3600);
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct SnapshotSettings {
+    pub schedule: Schedule,
+    /// For the cron expression and for retention's hours, days, weeks and months.
+    pub timezone: TimeZone,
+    pub agreement: Agreement,
+    /// No bytes for this long is a failure.
+    pub stall_timeout: Duration,
+    /// The longest deadline that a take gets, however large the database.
+    pub max_duration: Duration,
+}
+
+impl SnapshotSettings {
+    pub(super) const DEFAULT_SCHEDULE: &str = "*/30 * * * *";
+    pub(super) const DEFAULT_TIMEZONE: &str = "UTC";
+    pub(super) const DEFAULT_STALL_TIMEOUT: Duration = Duration::from_secs(30);
+    pub(super) const DEFAULT_MAX_DURATION: Duration = Duration::from_secs(2 * 3600);
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Schedule {
+    /// Five fields; known to have a next time.
+    Cron(Box<Cron>),
+    Every(Duration),
+}
+
+/// Whether a snapshot is compared with live members by HashKV, which blocks a busy member while it runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Agreement {
+    /// Only where the call is predicted to be short.
+    Auto,
+    Off,
+    Always,
+}

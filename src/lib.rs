@@ -11,6 +11,7 @@
 pub mod catalog;
 pub mod cli;
 pub mod config;
+pub mod crash;
 pub mod error;
 pub mod etcd;
 pub mod format;

@@ -224,6 +224,11 @@ impl Catalog<'_> {
         self.lineages().flat_map(|lineage| self.entries(lineage))
     }
 
+    /// Bytes of all data objects, whole or unfinished, over all stores.
+    pub fn stored_bytes(&self) -> u64 {
+        self.all_entries().flat_map(|e| e.copies).flat_map(|copy| copy.data()).map(|(_, size)| size).sum()
+    }
+
     /// Names that are not ours, in all stores.
     pub fn foreign(&self) -> u64 {
         self.foreign

@@ -13,6 +13,7 @@ mod entries;
 mod lock;
 mod names;
 mod os;
+mod random;
 mod space;
 mod stage;
 
@@ -20,5 +21,6 @@ pub use dir::Dir;
 pub use entries::{DirEntry, Kind, Stat};
 pub use lock::{Attempt, Holder, Lock};
 pub use os::{check_regular, is_elsewhere, is_not_a_directory, is_out_of_space, is_refused};
+pub use random::random;
 pub use space::Space;
 pub use stage::{STAGED_PREFIX, Staged, sweep_staged};

@@ -5,14 +5,13 @@
 //! tell a living writer from a dead one without a clock and without a list of processes.
 
 use std::fs::{File, TryLockError};
-use std::io::Read;
 
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, RenameFlags, openat, renameat2};
 use nix::sys::stat::{Mode, fstat};
 use nix::unistd::{UnlinkatFlags, linkat, unlinkat};
 
-use super::{Dir, Kind, os};
+use super::{Dir, Kind, os, random};
 use crate::error::{Code, Error, Result};
 
 /// Temporary names begin like this; 16 hex digits follow.
@@ -49,7 +48,7 @@ impl Staged {
     pub(super) fn named(dir: &Dir) -> Result<Staged> {
         let flags = OFlag::O_RDWR | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW;
         for _ in 0..NAMES {
-            let name = temporary_name().map_err(|e| os::io_error("read random bytes from", "/dev/urandom", e))?;
+            let name = temporary_name()?;
             let file = match dir.lookup(&name, flags, MODE) {
                 Ok(fd) => File::from(fd),
                 Err(Errno::EEXIST) => continue,
@@ -136,10 +135,8 @@ impl Drop for Staged {
     }
 }
 
-fn temporary_name() -> std::io::Result<String> {
-    let mut random = [0; 8];
-    File::open("/dev/urandom")?.read_exact(&mut random)?;
-    Ok(format!("{STAGED_PREFIX}{:016x}", u64::from_ne_bytes(random)))
+fn temporary_name() -> Result<String> {
+    Ok(format!("{STAGED_PREFIX}{:016x}", u64::from_ne_bytes(random()?)))
 }
 
 fn is_temporary(name: &str) -> bool {

@@ -250,7 +250,7 @@ fn frames(
             }
         });
         let (mut hasher, mut position) = (Sha256::new(), 0);
-        let mut between = |hasher: &mut Sha256, from: u64, to: u64| -> Result<()> {
+        let between = |hasher: &mut Sha256, from: u64, to: u64| -> Result<()> {
             let mut offset = from;
             while offset < to {
                 let mut piece = vec![0; PIECE.min(to - offset) as usize];

@@ -27,4 +27,5 @@ pub mod preflight;
 pub mod progress;
 pub mod publish;
 pub mod room;
+pub mod stores;
 pub mod take;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
@@ -17,7 +17,7 @@ use super::publish::{Publication, StoreOutcome};
 use super::stores::{OpenStores, Opened};
 use crate::catalog::history::Seen;
 use crate::catalog::{
-    Agreement, Catalog, Codec, EtcdId, Evidence, Manifest, Node, NotChecked, Placement, Sha256, Shown, Size, SnapshotId, State,
+    Agreement, Catalog, Codec, Digest, EtcdId, Evidence, Manifest, Node, NotChecked, Placement, Sha256, Shown, Size, SnapshotId, State,
     SweepPlan, SweepScope, TailAt, check, place, read_known, shown, time,
 };
 use crate::config::Settings;
@@ -162,7 +162,7 @@ pub async fn take(
     if placement.alarm {
         progress.warn(&format!("this history is not the one before: {}", reasons.join("; ")));
     }
-    let manifest = manifest(&node, &fit, &captured, &judgement, &content, &placement, agreement, &request.tags, &object);
+    let manifest = manifest(&node, &fit, &captured, &judgement, &content, &placement, agreement, &request.tags, &object)?;
     let seen = Seen { node, at: Timestamp::now(), revision: manifest.revision, reasons: reasons.clone() };
     let others: Vec<_> = stores.good().filter(|s| s.name != home.name).map(|s| s.store.clone()).collect();
     let (mut outcomes, staged) = (stores.failures(), captured.staged);
@@ -185,7 +185,7 @@ pub async fn take(
         }
     }
     stores.remember(&state, &holders, &manifest.id.to_string(), &*progress);
-    let copies: Vec<shown::Copy> = holders.iter().map(|store| shown::Copy::bare(store)).collect();
+    let copies: Vec<shown::Copy> = holders.iter().map(|store| shown::Copy { store: store.clone(), ..Default::default() }).collect();
     Ok(Outcome::Taken(Box::new(Taken {
         snapshot: Shown::fold(manifest, &copies),
         stores: outcomes,
@@ -246,7 +246,7 @@ fn sweep(stores: &OpenStores, node: &Node, cluster: EtcdId, progress: &dyn Progr
     };
     let ours = |timelines: &[crate::catalog::KnownTimeline]| timelines.iter().any(|t| t.cluster_id == Some(cluster));
     let lineages: BTreeSet<_> = read_known(&catalog).into_iter().filter(|l| ours(&l.timelines)).map(|l| l.id).collect();
-    let scope = SweepScope { node: node.clone(), lineages: Some(lineages), temps_before: None };
+    let scope = SweepScope { node: node.clone(), lineages: Some(lineages) };
     let report = SweepPlan::new(&catalog, &scope).act(&catalog);
     for item in &report.removed {
         progress.warn(&format!("removed a leftover of a killed run from store {}: {} ({} bytes)", item.store, item.name, item.size));
@@ -309,10 +309,8 @@ async fn place_it(stores: &OpenStores, fit: &Fit, content: &Content, object: &Ob
         Ok(revision) => evidence::tail_at(bytes, db_len, revision, content.compact_revision),
         Err(_) => TailAt::Unknown,
     };
-    place(&evidence, &tail, &known, crate::store::random_bytes()?).map_err(|e| Error::new(Code::DataInvalid, "place snapshot", "").because(e))
+    place(&evidence, &tail, &known, crate::fs::random()?).map_err(|e| Error::new(Code::DataInvalid, "place snapshot", "").because(e))
 }
-
-use crate::catalog::Digest;
 
 #[allow(clippy::too_many_arguments)] // everything that was found out, in one document
 fn manifest(
@@ -325,7 +323,7 @@ fn manifest(
     agreement: Vec<Agreement>,
     tags: &[String],
     object: &Object,
-) -> Manifest {
+) -> Result<Manifest> {
     let taken_at = time::to_millis(captured.started);
     let timeline = placement.timeline.id();
     let revision = content.revision as i64;
@@ -340,10 +338,12 @@ fn manifest(
         TailAt::Rows(digest) => Some(digest),
         TailAt::Compacted | TailAt::NoRows | TailAt::Unknown => None,
     };
+    let id = SnapshotId::new(timeline.number, revision, taken_at, node.clone())
+        .map_err(|e| Error::new(Code::DataInvalid, "name snapshot of", &fit.chosen.url).because(e))?;
     let version = |text: &str| (!text.is_empty()).then(|| text.to_string());
-    Manifest {
+    Ok(Manifest {
         schema: 1,
-        id: SnapshotId::new(timeline.number, revision, taken_at, node.clone()),
+        id,
         lineage: placement.lineage.id(),
         timeline,
         cluster_id: Some(EtcdId(fit.status.cluster_id)),
@@ -377,5 +377,5 @@ fn manifest(
         not_checked,
         tags: tags.to_vec(),
         imported: None,
-    }
+    })
 }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Code, Error, Result};
-use crate::fs::{Dir, is_elsewhere};
+use crate::fs::{Dir, is_elsewhere, random};
 
 /// Name of the marker in a store's root.
 pub const MARKER: &str = "refloat-store.json";
@@ -64,11 +64,7 @@ impl Marker {
 }
 
 fn random_id() -> Result<String> {
-    let mut bytes = [0; 16];
-    std::fs::File::open("/dev/urandom")
-        .and_then(|mut f| std::io::Read::read_exact(&mut f, &mut bytes))
-        .map_err(|e| Error::io("read random bytes from", "/dev/urandom", e))?;
-    Ok(format!("{:032x}", u128::from_ne_bytes(bytes)))
+    Ok(format!("{:032x}", u128::from_ne_bytes(random()?)))
 }
 
 #[cfg(test)]

@@ -1,0 +1,153 @@
+//! The configured stores, each opened or refused on its own: one that fails never keeps the others from working.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::progress::Progress;
+use super::publish::StoreOutcome;
+use super::room::Room;
+use crate::catalog::Catalog;
+use crate::config::{Settings, StoreSettings};
+use crate::error::{Code, Error, Result};
+use crate::fs::Dir;
+use crate::store::{KnownStores, LocalStore, Mode, OpenStore, Store};
+
+/// Directories whose file system backups must never fill: kubelet evicts pods there, etcd stops.
+const NEIGHBOURS: [&str; 2] = ["/var/lib/kubelet", "/var/lib/etcd"];
+
+/// A store that can be used.
+#[derive(Clone)]
+pub struct Opened {
+    pub name: String,
+    pub settings: StoreSettings,
+    pub store: Arc<LocalStore>,
+}
+
+/// All stores of one command.
+pub struct OpenStores {
+    good: Vec<Opened>,
+    failed: Vec<(String, Error)>,
+    known: KnownStores,
+}
+
+impl OpenStores {
+    /// Opens for publishing. An error only when none of them can be used.
+    pub fn for_writing(settings: &Settings, only: &[String], state: &Dir) -> Result<OpenStores> {
+        let stores = OpenStores::open(settings, only, KnownStores::load(state)?, Mode::Write)?;
+        stores.or_first_failure()
+    }
+
+    /// Opens for reading; works without a state directory. An error only when none of them can be read.
+    pub fn for_reading(settings: &Settings, only: &[String]) -> Result<OpenStores> {
+        let known = match Dir::open(&settings.paths.state) {
+            Ok(state) => KnownStores::load(&state)?,
+            // Never taken before, or somebody else's: the marker alone has to do.
+            Err(_) => KnownStores::default(),
+        };
+        OpenStores::open(settings, only, known, Mode::Read)?.or_first_failure()
+    }
+
+    /// Opens each and keeps what happened, also when all fail.
+    pub fn open(settings: &Settings, only: &[String], known: KnownStores, mode: Mode) -> Result<OpenStores> {
+        let mut stores = OpenStores { good: Vec::new(), failed: Vec::new(), known };
+        for one in settings.stores.iter().filter(|s| only.is_empty() || only.contains(&s.name)) {
+            match LocalStore::open(&request(one, mode), stores.known.get(&one.path)) {
+                Ok(store) => {
+                    stores.good.push(Opened { name: one.name.clone(), settings: one.clone(), store: Arc::new(store) })
+                }
+                Err(error) => stores.failed.push((one.name.clone(), error)),
+            }
+        }
+        Ok(stores)
+    }
+
+    fn or_first_failure(mut self) -> Result<OpenStores> {
+        if !self.good.is_empty() {
+            return Ok(self);
+        }
+        match self.failed.drain(..).next() {
+            Some((_, error)) => Err(error),
+            None => Err(Error::new(Code::NotFound, "find store", "").because("no store is configured")),
+        }
+    }
+
+    pub fn good(&self) -> impl Iterator<Item = &Opened> {
+        self.good.iter()
+    }
+
+    /// For the catalogue.
+    pub fn list(&self) -> Vec<&dyn Store> {
+        self.good.iter().map(|s| &*s.store as &dyn Store).collect()
+    }
+
+    pub fn failed(&self) -> &[(String, Error)] {
+        &self.failed
+    }
+
+    /// Failures as outcomes of a take.
+    pub fn failures(&mut self) -> Vec<StoreOutcome> {
+        self.failed.drain(..).map(|(name, error)| StoreOutcome { name, result: Err(error) }).collect()
+    }
+
+    /// The store whose file system takes the stream: the first one.
+    pub fn home(&self) -> Result<Opened> {
+        self.good.first().cloned().ok_or_else(|| Error::new(Code::Internal, "choose store", "").because("none is open"))
+    }
+
+    /// Whether a snapshot of a database of this size fits into each: expected and needed bytes, or the refusal.
+    pub fn check_room(&self, db_size: u64) -> Vec<(String, Result<(u64, u64)>)> {
+        let fits = |opened: &Opened| {
+            let room = room(opened, db_size)?;
+            room.check(&opened.name)?;
+            Ok((room.expected(), room.needed()))
+        };
+        self.good.iter().map(|opened| (opened.name.clone(), fits(opened))).collect()
+    }
+
+    /// Sets aside the stores that have no room; an error when none is left.
+    pub fn drop_full(&mut self, rooms: Vec<(String, Result<(u64, u64)>)>) -> Result<()> {
+        for (name, result) in rooms {
+            if let Err(error) = result {
+                self.good.retain(|s| s.name != name);
+                self.failed.push((name, error));
+            }
+        }
+        if !self.good.is_empty() {
+            return Ok(());
+        }
+        Err(self.failed.drain(..).next().map(|(_, error)| error).unwrap_or_else(|| Error::new(Code::Internal, "choose store", "")))
+    }
+
+    /// Notes what was seen where. A failure is only a warning: the snapshot exists.
+    pub fn remember(&mut self, state: &Dir, holders: &[String], newest: &str, progress: &dyn Progress) {
+        for opened in self.good.iter().filter(|s| holders.contains(&s.name)) {
+            self.known.remember(&opened.settings.path, opened.store.id(), Some(newest));
+        }
+        if let Err(error) = self.known.save(state) {
+            progress.warn(&format!("{error}: {}", error.why().join(": ")));
+        }
+    }
+}
+
+/// How a configured store is opened.
+pub fn request(settings: &StoreSettings, mode: Mode) -> OpenStore {
+    OpenStore { name: settings.name.clone(), url: settings.url.to_string(), mode }
+}
+
+/// Facts for the decision whether a snapshot fits.
+fn room(opened: &Opened, db_size: u64) -> Result<Room> {
+    let store = &*opened.store;
+    let catalog = Catalog::read(&[store as &dyn Store])?;
+    let newest = catalog.all_entries().filter(|e| e.has_manifest()).max_by_key(|e| e.id().taken_at());
+    let last = newest.and_then(|e| catalog.load(&e).shown).map(|s| (s.manifest.size.stored, s.manifest.size.db));
+    let used = catalog.stored_bytes();
+    let space = store.space()?.map(|s| (s.total, s.free));
+    let shared = NEIGHBOURS.iter().any(|path| shares_device(store.dir(), Path::new(path)));
+    let StoreSettings { min_free, max_bytes, .. } = opened.settings;
+    Ok(Room { db_size, last, space, min_free, shared, max_bytes, used })
+}
+
+fn shares_device(dir: &Dir, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    std::fs::metadata(path).is_ok_and(|m| m.dev() == dir.identity().0)
+}

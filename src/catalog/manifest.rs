@@ -165,13 +165,8 @@ struct AgreementText {
 
 impl From<Agreement> for AgreementText {
     fn from(a: Agreement) -> Self {
-        let (result, reason) = match a.result {
-            AgreementResult::Equal => ("equal", None),
-            AgreementResult::Different => ("different", None),
-            AgreementResult::NotComparable(why) => ("not-comparable", Some(why)),
-            AgreementResult::Skipped(why) => ("skipped", Some(why)),
-        };
-        AgreementText { with: a.with, result: result.into(), reason }
+        let (result, reason) = a.result.words();
+        AgreementText { with: a.with, result: result.into(), reason: reason.map(String::from) }
     }
 }
 
@@ -204,6 +199,18 @@ pub enum AgreementResult {
     /// Other compact revision, compacted, unsupported.
     NotComparable(String),
     Skipped(String),
+}
+
+impl AgreementResult {
+    /// The word for it, and the reason where there is one.
+    pub fn words(&self) -> (&'static str, Option<&str>) {
+        match self {
+            AgreementResult::Equal => ("equal", None),
+            AgreementResult::Different => ("different", None),
+            AgreementResult::NotComparable(why) => ("not-comparable", Some(why)),
+            AgreementResult::Skipped(why) => ("skipped", Some(why)),
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -66,8 +66,11 @@ impl Context {
         })
     }
 
-    /// Whether `--store` narrows the command.
-    pub fn store_filter(&self) -> Option<&str> {
-        self.store.as_deref()
+    /// The name of `--store`, which must be configured; empty for all stores.
+    pub fn store_names(&self) -> Result<Vec<String>> {
+        match &self.store {
+            None => Ok(Vec::new()),
+            Some(name) => self.store_named(name).map(|store| vec![store.name.clone()]),
+        }
     }
 }

@@ -92,7 +92,10 @@ impl Taken {
 pub struct Preflight {
     pub member: String,
     pub url: String,
+    /// Why this member.
     pub reason: &'static str,
+    pub etcd_version: String,
+    /// Bytes.
     pub db_size: u64,
     /// Expected stored bytes, and bytes that must be free, by store.
     pub stores: Vec<(String, Result<(u64, u64)>)>,
@@ -111,8 +114,7 @@ pub async fn take(
     progress: Arc<dyn Progress>,
     cancel: &CancellationToken,
 ) -> Result<Outcome> {
-    let node: Node =
-        settings.node.parse().map_err(|e| Error::new(Code::Config, "use node name", &settings.node).because(e))?;
+    let node = node(settings)?;
     let state = open_state(settings)?;
     let _lock = lock(&state, &node, request.no_wait, &*progress, cancel).await?;
 
@@ -132,6 +134,7 @@ pub async fn take(
             member: fit.chosen.info.as_ref().map(|i| i.label()).unwrap_or_default(),
             url: fit.chosen.url.clone(),
             reason: fit.chosen.reason,
+            etcd_version: fit.status.version.clone(),
             db_size: fit.status.db_size,
             stores: rooms,
         }));
@@ -192,6 +195,11 @@ pub async fn take(
         reasons,
         findings: judgement.findings,
     })))
+}
+
+/// This node's name, as it stands in ids.
+pub fn node(settings: &Settings) -> Result<Node> {
+    settings.node.parse().map_err(|e| Error::new(Code::Config, "use node name", &settings.node).because(e))
 }
 
 /// The state directory, made when it is missing.

@@ -10,7 +10,7 @@ use clap::{Args, Subcommand};
 use super::context::{Context, Ending};
 use crate::error::{Code, Error, Result};
 
-pub use super::snapshot::{Finding, VerifyDocument};
+pub use super::snapshot::VerifyDocument;
 pub use document::{Bytes, GetDocument, HashKvDocument, InspectDocument, KeyRow, KeysDocument, MemberRow};
 
 #[derive(Debug, Subcommand)]

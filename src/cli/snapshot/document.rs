@@ -3,95 +3,23 @@
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::super::failure::ErrorDocument;
-use super::super::output::{self, Document, fields, rfc3339, table};
+use super::super::output::{self, Document, fields, table};
+use crate::catalog::{Manifest, Shown};
 
-/// One snapshot as the stores have it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+/// One snapshot as the stores have it, at one moment: its JSON is the manifest with what came later folded in.
+#[derive(Debug, Clone, PartialEq)]
 pub struct Snapshot {
-    pub id: String,
-    /// 16 hex digits.
-    pub lineage: String,
-    /// `<number>-<hex>`.
-    pub timeline: String,
-    /// Hex.
-    pub cluster_id: String,
-    pub node: String,
-    /// Hex.
-    pub member_id: String,
-    pub revision: i64,
-    pub compact_revision: i64,
-    #[serde(serialize_with = "rfc3339")]
-    pub taken_at: Timestamp,
-    pub state: State,
-    pub agreement: Vec<Agreement>,
-    pub size: Size,
-    pub sha256: Sha256,
-    pub hash_kv: Option<HashKv>,
-    /// Names of the stores that hold it.
-    pub stores: Vec<String>,
-    pub tags: Vec<String>,
-    pub pinned: bool,
-    pub etcd_version: String,
-    /// Seconds since `taken_at`.
-    pub age: u64,
+    pub shown: Shown,
+    pub now: Timestamp,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum State {
-    Verified,
-    Unverified,
-    Disputed,
-}
-
-impl State {
-    fn word(self) -> &'static str {
-        match self {
-            State::Verified => "verified",
-            State::Unverified => "unverified",
-            State::Disputed => "disputed",
-        }
+impl Serialize for Snapshot {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.shown.document(self.now).serialize(serializer)
     }
-}
-
-/// A comparison with another capture of the same revision.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Agreement {
-    /// Member that was asked.
-    pub with: String,
-    /// `equal`, `different`, `not-comparable` or `skipped`.
-    pub result: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub why: Option<String>,
-}
-
-/// Bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Size {
-    /// The database without its trailer.
-    pub db: u64,
-    /// What etcd says is not free inside it.
-    pub in_use: Option<u64>,
-    /// The object in the store.
-    pub stored: u64,
-}
-
-/// Hex.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Sha256 {
-    /// The database without its trailer: equal to the trailer.
-    pub db: String,
-    pub stored: String,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct HashKv {
-    pub hash: u32,
-    pub revision: i64,
-    pub compact_revision: i64,
 }
 
 #[derive(Debug, Serialize)]
@@ -191,23 +119,21 @@ pub enum Outcome {
 pub struct PreflightDocument {
     pub schema: u32,
     pub member: String,
-    /// Hex.
-    pub member_id: String,
+    pub url: String,
+    /// Why this member and not another.
+    pub chosen_as: String,
     pub etcd_version: String,
     /// Bytes of the member's database.
     pub db: u64,
     pub stores: Vec<PreflightStore>,
-    pub warnings: Vec<String>,
 }
 
 #[derive(Debug, Serialize)]
 pub struct PreflightStore {
     pub name: String,
     pub ok: bool,
-    /// Bytes that the snapshot may take.
-    pub needed: u64,
-    /// Bytes beyond `min_free`; `null` where the store has no such notion.
-    pub free: Option<u64>,
+    /// Bytes that must be free beside `min_free`; `null` with an error.
+    pub needed: Option<u64>,
     pub error: Option<ErrorDocument>,
 }
 
@@ -273,53 +199,77 @@ impl StoredName {
 }
 
 fn row(snapshot: &Snapshot) -> Vec<String> {
+    let Shown { manifest, stores, tags, .. } = &snapshot.shown;
     vec![
-        snapshot.id.clone(),
-        output::age(snapshot.age),
+        manifest.id.to_string(),
+        output::age(snapshot.age()),
         snapshot.state_words(),
-        snapshot.revision.to_string(),
-        output::size(snapshot.size.db),
-        output::size(snapshot.size.stored),
-        snapshot.stores.join(","),
-        snapshot.node.clone(),
-        snapshot.tags.join(","),
+        manifest.revision.to_string(),
+        output::size(manifest.size.db),
+        output::size(manifest.size.stored),
+        stores.join(","),
+        manifest.node.to_string(),
+        tags.join(","),
     ]
 }
 
 impl Snapshot {
+    fn age(&self) -> u64 {
+        self.shown.age(self.now).max(0).unsigned_abs()
+    }
+
     fn state_words(&self) -> String {
-        let pinned = if self.pinned { ", pinned" } else { "" };
-        format!("{}{pinned}", self.state.word())
+        let pinned = if self.shown.pinned { ", pinned" } else { "" };
+        format!("{}{pinned}", self.shown.state.word())
+    }
+
+    fn agreements(&self) -> impl Iterator<Item = String> {
+        self.shown.agreement.iter().map(|a| {
+            let (word, reason) = a.result.words();
+            let reason = reason.map(|reason| format!(" ({reason})")).unwrap_or_default();
+            format!("{word} with {}{reason}", a.with)
+        })
     }
 
     fn fields(&self) -> String {
-        let agreement = self.agreement.iter().map(|a| {
-            let why = a.why.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
-            format!("{} with {}{why}", a.result, a.with)
-        });
-        let sizes = self.size;
-        let in_use = sizes.in_use.map(|bytes| format!(", {} in use", output::size(bytes))).unwrap_or_default();
-        let hash_kv = self
+        let Shown { manifest, stores, damaged_stores, tags, .. } = &self.shown;
+        let Manifest { id, timeline, lineage, node, revision, compact_revision, size, sha256, .. } = manifest;
+        let text = |value: &Option<String>| value.clone().unwrap_or_default();
+        let member = match (&manifest.member_name, manifest.member_id) {
+            (Some(name), Some(id)) => format!("{name} ({id})"),
+            (None, Some(id)) => id.to_string(),
+            (_, None) => String::new(),
+        };
+        let in_use = size.in_use.map(|bytes| format!(", {} in use", output::size(bytes))).unwrap_or_default();
+        let hash_kv = manifest
             .hash_kv
             .map(|h| format!("{} at revision {}, compact revision {}", h.hash, h.revision, h.compact_revision));
+        let count = |n: Option<u64>| n.map(|n| n.to_string()).unwrap_or_default();
+        let not_checked = manifest.not_checked.iter().map(|n| format!("{} ({})", n.check, n.reason));
         fields(&[
-            ("id", self.id.clone()),
+            ("id", id.to_string()),
             ("state", self.state_words()),
-            ("taken at", format!("{} ({} ago)", output::time(self.taken_at), output::age(self.age))),
-            ("node", self.node.clone()),
-            ("member", self.member_id.clone()),
-            ("etcd", self.etcd_version.clone()),
-            ("cluster", self.cluster_id.clone()),
-            ("lineage", self.lineage.clone()),
-            ("timeline", self.timeline.clone()),
-            ("revision", format!("{} (compacted at {})", self.revision, self.compact_revision)),
-            ("agreement", agreement.collect::<Vec<_>>().join("; ")),
-            ("size", format!("{}{in_use}, {} stored", output::size(sizes.db), output::size(sizes.stored))),
-            ("sha256", self.sha256.db.clone()),
-            ("sha256 stored", self.sha256.stored.clone()),
+            ("taken at", format!("{} ({} ago)", output::time(manifest.taken_at), output::age(self.age()))),
+            ("node", node.to_string()),
+            ("member", member),
+            ("etcd", text(&manifest.etcd_version)),
+            ("cluster", manifest.cluster_id.map(|id| id.to_string()).unwrap_or_default()),
+            ("lineage", lineage.to_string()),
+            ("timeline", timeline.to_string()),
+            ("revision", format!("{revision} (compacted at {compact_revision})")),
+            ("keys", count(manifest.keys)),
+            ("leases", count(manifest.leases)),
+            ("alarms", manifest.alarms.join(", ")),
+            ("checked", manifest.checks.join(", ")),
+            ("not checked", not_checked.collect::<Vec<_>>().join("; ")),
+            ("agreement", self.agreements().collect::<Vec<_>>().join("; ")),
+            ("size", format!("{}{in_use}, {} stored", output::size(size.db), output::size(size.stored))),
+            ("sha256", sha256.db.to_string()),
+            ("sha256 stored", sha256.stored.to_string()),
             ("hash kv", hash_kv.unwrap_or_default()),
-            ("stores", self.stores.join(", ")),
-            ("tags", self.tags.join(", ")),
+            ("stores", stores.join(", ")),
+            ("damaged in", damaged_stores.join(", ")),
+            ("tags", tags.join(", ")),
         ])
     }
 }
@@ -332,22 +282,20 @@ impl Document for ShowDocument {
 
 impl Document for TakeDocument {
     fn table(&self) -> String {
-        let snapshot = &self.snapshot;
+        let Shown { manifest, state, .. } = &self.snapshot.shown;
         let mut text = format!(
             "{}  {}  revision {}  {} ({} stored)\n",
-            output::printable(&snapshot.id),
-            snapshot.state.word(),
-            snapshot.revision,
-            output::size(snapshot.size.db),
-            output::size(snapshot.size.stored),
+            manifest.id,
+            state.word(),
+            manifest.revision,
+            output::size(manifest.size.db),
+            output::size(manifest.size.stored),
         );
         for store in &self.stores {
             text.push_str(&outcome_line(&store.name, store.outcome == Outcome::Stored, "stored", store.error.as_ref()));
         }
-        for agreement in &snapshot.agreement {
-            let why = agreement.why.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
-            let line = format!("  agreement with {}: {}{why}", agreement.with, agreement.result);
-            text.push_str(&(output::printable(&line) + "\n"));
+        for agreement in self.snapshot.agreements() {
+            text.push_str(&(output::printable(&format!("  agreement: {agreement}")) + "\n"));
         }
         text
     }
@@ -355,21 +303,14 @@ impl Document for TakeDocument {
 
 impl Document for PreflightDocument {
     fn table(&self) -> String {
-        let mut text = output::printable(&format!(
-            "member {} ({}) answers: etcd {}, database {}",
-            self.member,
-            self.member_id,
-            self.etcd_version,
-            output::size(self.db)
-        ));
-        text.push('\n');
+        let PreflightDocument { member, url, chosen_as, etcd_version, db, .. } = self;
+        let size = output::size(*db);
+        let line = format!("member {member} at {url} ({chosen_as}) answers: etcd {etcd_version}, database {size}");
+        let mut text = output::printable(&line) + "\n";
         for store in &self.stores {
-            let free = store.free.map(|free| format!(" of {} free", output::size(free))).unwrap_or_default();
-            let good = format!("ready, needs up to {}{free}", output::size(store.needed));
+            let needed = store.needed.map(output::size).unwrap_or_default();
+            let good = format!("ready, {needed} are needed and free");
             text.push_str(&outcome_line(&store.name, store.ok, &good, store.error.as_ref()));
-        }
-        for warning in &self.warnings {
-            text.push_str(&format!("warning: {}\n", output::printable(warning)));
         }
         text
     }

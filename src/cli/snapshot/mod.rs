@@ -6,15 +6,25 @@ mod verify;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
+use jiff::Timestamp;
+use tokio_util::sync::CancellationToken;
 
 use super::context::{Context, Ending};
-use crate::error::{Code, Error, Result};
+use super::failure::ErrorDocument;
+use super::output::SCHEMA;
+use crate::catalog::{Catalog, Filter, Lineages, Listing, Node, Shown};
+use crate::error::{Code, Error, Exit, Result};
+use crate::snapshot::check::{self, Proof};
+use crate::snapshot::progress::Progress;
+use crate::snapshot::stores::OpenStores;
+use crate::snapshot::take::{self, TakeRequest};
+use crate::snapshot::export;
 
 pub use document::{
-    Agreement, ExportDocument, HashKv, Kind, ListDocument, Others, Outcome, PreflightDocument, PreflightStore, Sha256,
-    ShowDocument, Size, Snapshot, State, StoreOutcome, StoredName, TakeDocument,
+    ExportDocument, Kind, ListDocument, Others, Outcome, PreflightDocument, PreflightStore, ShowDocument, Snapshot,
+    StoreOutcome, StoredName, TakeDocument,
 };
-pub use verify::{Finding, VerifyAllDocument, VerifyDocument};
+pub use verify::{VerifyAllDocument, VerifyDocument};
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -144,35 +154,181 @@ pub async fn run(command: Command, context: &Context) -> Result<Ending> {
     }
 }
 
-async fn take(_args: TakeArgs, context: &Context) -> Result<Ending> {
-    context.stores()?;
-    Err(not_linked("take a snapshot"))
+async fn take(args: TakeArgs, context: &Context) -> Result<Ending> {
+    let request = TakeRequest {
+        member: args.member,
+        tags: args.tags,
+        no_wait: args.no_wait,
+        stores: context.store_names()?,
+        dry_run: args.dry_run,
+    };
+    let outcome = take::take(context.settings()?, &request, context.progress.clone(), &context.cancel).await?;
+    let taken = match outcome {
+        take::Outcome::Taken(taken) => *taken,
+        take::Outcome::Preflight(found) => return preflight(found, context),
+    };
+    let failure = taken.failure();
+    let stores = taken.stores.into_iter().map(|store| StoreOutcome {
+        name: store.name,
+        outcome: if store.result.is_ok() { Outcome::Stored } else { Outcome::Failed },
+        error: store.result.as_ref().err().map(ErrorDocument::from),
+    });
+    let snapshot = Snapshot { shown: taken.snapshot, now: Timestamp::now() };
+    context.output.document(&TakeDocument { schema: SCHEMA, job: None, snapshot, stores: stores.collect() })?;
+    failure.map_or(Ok(Ending::Good), Err)
 }
 
-async fn list(_args: ListArgs, context: &Context) -> Result<Ending> {
-    context.stores()?;
-    Err(not_linked("list snapshots"))
+fn preflight(found: take::Preflight, context: &Context) -> Result<Ending> {
+    let mut first: Option<Exit> = None;
+    let stores = found.stores.into_iter().map(|(name, room)| {
+        first = first.or(room.as_ref().err().map(Error::exit));
+        let error = room.as_ref().err().map(ErrorDocument::from);
+        let needed = room.map(|(_, needed)| needed).ok();
+        PreflightStore { name, ok: error.is_none(), needed, error }
+    });
+    let document = PreflightDocument {
+        schema: SCHEMA,
+        member: found.member,
+        url: found.url,
+        chosen_as: found.reason.into(),
+        etcd_version: found.etcd_version,
+        db: found.db_size,
+        stores: stores.collect(),
+    };
+    context.output.document(&document)?;
+    Ok(first.map_or(Ending::Good, Ending::Bad))
 }
 
-async fn show(_args: ShowArgs, context: &Context) -> Result<Ending> {
-    context.stores()?;
-    Err(not_linked("show a snapshot"))
+/// Runs blocking work on the stores aside, so that a signal is still heard.
+async fn with_stores<T: Send + 'static>(
+    context: &Context,
+    work: impl FnOnce(OpenStores, Node) -> Result<T> + Send + 'static,
+) -> Result<T> {
+    let settings = context.settings()?;
+    let stores = OpenStores::for_reading(settings, &context.store_names()?)?;
+    for (name, error) in stores.failed() {
+        context.progress.warn(&format!("store {name}: {error}: {}", error.why().join(": ")));
+    }
+    let node = take::node(settings)?;
+    tokio::task::spawn_blocking(move || work(stores, node))
+        .await
+        .map_err(|e| Error::new(Code::Internal, "read stores", "").because(e))?
+}
+
+async fn list(args: ListArgs, context: &Context) -> Result<Ending> {
+    let lineages = if args.all_lineages { Lineages::All } else { Lineages::Current };
+    let filter = Filter { lineages, node: None };
+    let listing = with_stores(context, move |stores, node| Listing::read(&stores.list(), &filter, &node)).await?;
+    let now = Timestamp::now();
+    let named = |kind, store: String, name: String, why| StoredName { kind, store, name, why };
+    let mut found: Vec<StoredName> = Vec::new();
+    found.extend(listing.foreign_names.into_iter().map(|f| named(Kind::Foreign, String::new(), f, None)));
+    found.extend(listing.unfinished.into_iter().map(|u| named(Kind::Unfinished, u.store, u.name, None)));
+    found.extend(listing.unreadable.into_iter().map(|u| named(Kind::Unreadable, u.store, u.name, Some(u.reason))));
+    let document = ListDocument {
+        schema: SCHEMA,
+        snapshots: listing.snapshots.into_iter().map(|shown| Snapshot { shown, now }).collect(),
+        others: Others::new(listing.foreign, args.foreign, found),
+    };
+    context.output.document(&document)?;
+    Ok(Ending::Good)
+}
+
+async fn show(args: ShowArgs, context: &Context) -> Result<Ending> {
+    let shown = with_stores(context, move |stores, node| find(&stores, &args.id, &node)).await?;
+    context.output.document(&ShowDocument { schema: SCHEMA, snapshot: Snapshot { shown, now: Timestamp::now() } })?;
+    Ok(Ending::Good)
+}
+
+fn find(stores: &OpenStores, id: &str, node: &Node) -> Result<Shown> {
+    Catalog::read(&stores.list())?.find(id, node, None)
 }
 
 async fn verify(args: VerifyArgs, context: &Context) -> Result<Ending> {
-    if !matches!(args.subject(), Subject::File(_)) {
-        context.stores()?;
+    let (progress, cancel) = (context.progress.clone(), context.cancel.clone());
+    let document = match args.subject() {
+        Subject::File(path) => {
+            let checked = tokio::task::spawn_blocking(move || check::file(&path, Proof::Required, &*progress, &cancel))
+                .await
+                .map_err(|e| Error::new(Code::Internal, "verify", "").because(e))??;
+            VerifyDocument::from(checked)
+        }
+        Subject::Id(id) => {
+            let each = with_stores(context, move |stores, node| {
+                let shown = find(&stores, &id, &node)?;
+                verify_copies(&stores, &shown, &node, &*progress, &cancel)
+            });
+            let mut each = each.await?;
+            match each.len() {
+                1 => each.remove(0),
+                _ => return print_all(each, context),
+            }
+        }
+        Subject::All => {
+            let all = with_stores(context, move |stores, node| {
+                let filter = Filter { lineages: Lineages::Current, node: None };
+                let listing = Listing::read(&stores.list(), &filter, &node)?;
+                let mut results = Vec::new();
+                for shown in &listing.snapshots {
+                    progress.step(&format!("verify {}", shown.manifest.id));
+                    results.extend(verify_copies(&stores, shown, &node, &*progress, &cancel)?);
+                }
+                Ok(results)
+            });
+            return print_all(all.await?, context);
+        }
+    };
+    context.output.document(&document)?;
+    Ok(document.exit().map_or(Ending::Good, Ending::Bad))
+}
+
+/// One result a store that holds it.
+fn verify_copies(
+    stores: &OpenStores,
+    shown: &Shown,
+    node: &Node,
+    progress: &dyn Progress,
+    cancel: &CancellationToken,
+) -> Result<Vec<VerifyDocument>> {
+    let mut results = Vec::new();
+    for opened in stores.good().filter(|s| shown.stores.contains(&s.name)) {
+        let mut document = VerifyDocument::from(check::snapshot(&opened.store, shown, node, progress, cancel)?);
+        if shown.stores.len() > 1 {
+            document.subject = format!("{} in store {}", document.subject, opened.name);
+        }
+        results.push(document);
     }
-    Err(not_linked("verify a snapshot"))
+    Ok(results)
 }
 
-async fn export(_args: ExportArgs, context: &Context) -> Result<Ending> {
-    context.stores()?;
-    Err(not_linked("export a snapshot"))
+fn print_all(results: Vec<VerifyDocument>, context: &Context) -> Result<Ending> {
+    let document = VerifyAllDocument { schema: SCHEMA, ok: results.iter().all(|r| r.ok), results };
+    context.output.document(&document)?;
+    Ok(if document.ok { Ending::Good } else { Ending::Bad(Exit::Data) })
 }
 
-fn not_linked(what: &str) -> Error {
-    Error::new(Code::Internal, what, "").because("this build has no snapshot engine")
+async fn export(args: ExportArgs, context: &Context) -> Result<Ending> {
+    let (progress, cancel) = (context.progress.clone(), context.cancel.clone());
+    let document = with_stores(context, move |stores, node| {
+        let shown = find(&stores, &args.id, &node)?;
+        let manifest = &shown.manifest;
+        // A copy that a later look found damaged comes last.
+        let mut holders: Vec<_> = stores.good().filter(|s| shown.stores.contains(&s.name)).collect();
+        holders.sort_by_key(|s| shown.damaged_stores.contains(&s.name));
+        let holder = holders.first().ok_or_else(|| {
+            Error::new(Code::NotFound, "export snapshot", manifest.id.to_string()).because("no open store holds it")
+        })?;
+        let exported = export::export(&holder.store, manifest, &args.to, &*progress, &cancel)?;
+        Ok(ExportDocument {
+            schema: SCHEMA,
+            id: manifest.id.to_string(),
+            file: args.to.display().to_string(),
+            bytes: exported.bytes,
+            sha256: exported.sha256.to_string(),
+        })
+    });
+    context.output.document(&document.await?)?;
+    Ok(Ending::Good)
 }
 
 #[cfg(test)]

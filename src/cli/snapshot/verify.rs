@@ -2,9 +2,10 @@
 
 use serde::Serialize;
 
-use super::document::HashKv;
-use crate::cli::output::{Document, printable};
+use crate::cli::output::{Document, SCHEMA, printable};
 use crate::error::Exit;
+use crate::format::check::{Finding, HashKv};
+use crate::snapshot::check::Checked;
 
 /// The result for one subject.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -22,13 +23,11 @@ pub struct VerifyDocument {
     pub notes: Vec<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Finding {
-    /// Which check, kebab-case.
-    pub check: String,
-    /// Page id in the database, where it has one.
-    pub page: Option<u64>,
-    pub message: String,
+impl From<Checked> for VerifyDocument {
+    fn from(checked: Checked) -> Self {
+        let Checked { subject, findings, hash_kv, not_covered, notes } = checked;
+        VerifyDocument { schema: SCHEMA, subject, ok: findings.is_empty(), findings, hash_kv, not_covered, notes }
+    }
 }
 
 /// `snapshot verify --all`.
@@ -92,8 +91,8 @@ mod tests {
             subject: "/b.db".into(),
             ok: false,
             findings: vec![
-                Finding { check: "page-tree".into(), page: Some(7), message: "reached twice".into() },
-                Finding { check: "sha256".into(), page: None, message: "differs\u{1b}[1m".into() },
+                Finding { check: "page-tree", page: Some(7), message: "reached twice".into() },
+                Finding { check: "sha256", page: None, message: "differs\u{1b}[1m".into() },
             ],
             hash_kv: None,
             not_covered: vec!["value bytes".into()],
@@ -102,7 +101,7 @@ mod tests {
     }
 
     fn good() -> VerifyDocument {
-        let hash_kv = Some(HashKv { hash: 5, revision: 9, compact_revision: -1 });
+        let hash_kv = Some(HashKv { hash: 5, revision: 9, compact_revision: 0 });
         let notes = vec!["disputed: see `snapshot show`".into()];
         VerifyDocument { subject: "a".into(), ok: true, findings: vec![], hash_kv, not_covered: vec![], notes, ..bad() }
     }
@@ -111,8 +110,8 @@ mod tests {
     fn names_are_the_documented_ones() {
         assert_eq!(
             printed(&bad(), Format::Jsonl),
-            "{\"schema\":1,\"subject\":\"/b.db\",\"ok\":false,\"findings\":[{\"check\":\"page-tree\",\"page\":7,\
-             \"message\":\"reached twice\"},{\"check\":\"sha256\",\"page\":null,\"message\":\"differs\\u001b[1m\"}],\
+            "{\"schema\":1,\"subject\":\"/b.db\",\"ok\":false,\"findings\":[{\"page\":7,\"check\":\"page-tree\",\
+             \"message\":\"reached twice\"},{\"page\":null,\"check\":\"sha256\",\"message\":\"differs\\u001b[1m\"}],\
              \"hash_kv\":null,\"not_covered\":[\"value bytes\"],\"notes\":[]}\n"
         );
     }
@@ -125,7 +124,7 @@ mod tests {
         );
         let all = VerifyAllDocument { schema: 1, ok: false, results: vec![good(), bad()] };
         assert!(printed(&all, Format::Table).starts_with(
-            "a: ok\n  hash kv 5 at revision 9, compact revision -1\n  disputed: see `snapshot show`\n/b.db: INVALID\n"
+            "a: ok\n  hash kv 5 at revision 9, compact revision 0\n  disputed: see `snapshot show`\n/b.db: INVALID\n"
         ));
         assert!(printed(&all, Format::Table).ends_with("2 checked, 1 invalid\n"));
         assert_eq!(printed(&all, Format::Jsonl).lines().count(), 2);

@@ -20,6 +20,7 @@ mod stage;
 pub use dir::Dir;
 pub use entries::{DirEntry, Kind, Stat};
 pub use lock::{Attempt, Holder, Lock};
+pub use names::is_name;
 pub use os::{check_regular, is_elsewhere, is_not_a_directory, is_out_of_space, is_refused};
 pub use random::random;
 pub use space::Space;

@@ -21,6 +21,11 @@ fn fault(rel: &str) -> Option<&'static str> {
     })
 }
 
+/// Whether `rel` is a plain relative name of one or more parts, the only kind that any call here takes.
+pub fn is_name(rel: &str) -> bool {
+    fault(rel).is_none()
+}
+
 /// Refuses what is not a plain relative name of one or more parts.
 pub fn check(rel: &str) -> Result<()> {
     match fault(rel) {

@@ -247,4 +247,25 @@ mod tests {
         drop(living);
         assert_eq!(sweep_staged(&dir).unwrap(), 0);
     }
+
+    #[test]
+    fn a_sweep_at_the_same_time_costs_no_writer_its_file() {
+        let (_tmp, dir) = dir();
+        let done = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|s| {
+            let sweeper = s.spawn(|| {
+                while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                    sweep_staged(&dir).unwrap();
+                }
+            });
+            for i in 0..300 {
+                let staged = Staged::named(&dir).unwrap();
+                staged.file().write_all(b"x").unwrap();
+                staged.publish(&dir, &format!("f{i}")).unwrap();
+            }
+            done.store(true, std::sync::atomic::Ordering::Relaxed);
+            sweeper.join().unwrap();
+        });
+        assert_eq!(dir.entries().unwrap().len(), 300);
+    }
 }

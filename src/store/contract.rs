@@ -6,7 +6,8 @@ use crate::format::ReadAt;
 /// One object, or something in the way of one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// Path below the store's root with `/` between parts; bytes that are not UTF-8 are shown as `\xNN`.
+    /// Path below the store's root with `/` between parts. Control characters, backslashes and bytes that are not
+    /// UTF-8 are shown as `\xNN`; a directory that is not entered ends with `/`. Both are irregular.
     pub name: String,
     /// Bytes.
     pub size: u64,
@@ -59,7 +60,8 @@ pub trait Store: Send + Sync {
 /// All objects below `prefix`, page by page. A listing that does not go forward, or is out of order, is
 /// `ListingInDoubt`: nothing may be concluded from it.
 pub fn list_all(store: &dyn Store, prefix: &str) -> Result<Vec<Entry>> {
-    const PAGE: usize = 10_000;
+    // Each page of a local store reads its directories anew, so few large ones; about 10 MiB of names.
+    const PAGE: usize = 50_000;
     let mut all: Vec<Entry> = Vec::new();
     let mut after: Option<String> = None;
     loop {

@@ -7,7 +7,7 @@ use super::list::{is_reserved, list};
 use super::{Marker, Page, PlainFile, Store, StoreSpace, shown};
 use crate::error::{Code, Error, Result};
 use crate::format::ReadAt;
-use crate::fs::{Dir, Space, Staged, is_out_of_space, is_refused, sweep_staged};
+use crate::fs::{Dir, Space, Staged, is_name, is_out_of_space, is_refused, sweep_staged};
 
 const CREATE: &str = "create object";
 
@@ -87,7 +87,7 @@ impl LocalStore {
     }
 
     fn check_name(&self, what: &str, name: &str) -> Result<()> {
-        if !is_reserved(name) && matches!(shown(name.as_ref()), std::borrow::Cow::Borrowed(_)) {
+        if is_name(name) && !is_reserved(name) && matches!(shown(name.as_ref()), std::borrow::Cow::Borrowed(_)) {
             return Ok(());
         }
         let code = if what == CREATE { Code::CannotCreate } else { Code::NotFound };

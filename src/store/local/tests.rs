@@ -1,9 +1,12 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
-use std::sync::Barrier;
+use std::sync::{Arc, Barrier};
 
-use super::super::{MARKER, Mode, OpenStore, list_all};
+use proptest::prelude::*;
+
+use super::super::codec::{FrameWriter, Framed, LEVEL};
+use super::super::{Form, MARKER, Mode, OpenStore, list_all, open_database_object};
 use super::*;
 
 fn store() -> (tempfile::TempDir, LocalStore) {
@@ -53,10 +56,10 @@ fn names_that_are_not_objects_are_refused() {
     std::fs::create_dir(tmp.path().join("lost+found")).unwrap();
     std::fs::write(tmp.path().join("lost+found/x"), b"").unwrap();
     for name in [MARKER, "lost+found/x", ".refloat-lock", "", "/etc/passwd", "../x", "a//b", "a\nb", "a\\b", "a/./b"] {
-        assert!(store.create(name, b"").is_err(), "{name}");
-        assert!(store.delete(name).is_err(), "{name}");
-        assert!(store.read(name, 999).is_err(), "{name}");
-        assert!(store.open(name).is_err(), "{name}");
+        assert_eq!(store.create(name, b"").unwrap_err().code(), Code::CannotCreate, "{name}");
+        assert_eq!(store.delete(name).unwrap_err().code(), Code::NotFound, "{name}");
+        assert_eq!(store.read(name, 999).unwrap_err().code(), Code::NotFound, "{name}");
+        assert_eq!(store.open(name).err().unwrap().code(), Code::NotFound, "{name}");
     }
     assert!(tmp.path().join(MARKER).exists() && tmp.path().join("lost+found/x").exists());
     assert_eq!(list_all(&store, "").unwrap(), []);
@@ -190,4 +193,56 @@ fn of_two_creators_one_wins_also_with_large_objects() {
     });
     assert!(wins.contains(&Ok(())) && wins.contains(&Err(Code::AlreadyExists)), "{wins:?}");
     assert_eq!(store.open("n/x").unwrap().len(), 3 * COPY as u64 + 1);
+}
+
+#[test]
+fn a_large_object_is_written_read_back_and_then_named() {
+    let (_tmp, store) = store();
+    let plain: Vec<u8> = (0..2_500_000u32).flat_map(u32::to_le_bytes).collect();
+    let staged = store.stage().unwrap();
+    let mut writer = FrameWriter::new(staged.file(), LEVEL).unwrap();
+    writer.write_all(&plain).unwrap();
+    let written = writer.finish().unwrap();
+    let framed = Framed::open(Arc::new(PlainFile::staged(&staged).unwrap()) as Arc<dyn ReadAt>).unwrap();
+    assert_eq!((framed.plain_len(), framed.stored_len()), (written.plain_bytes, written.stored_bytes));
+    assert_eq!(list_all(&store, "").unwrap(), []);
+    store.publish(staged, "l/snapshots/x.db.zst").unwrap();
+    let opened = open_database_object(store.open("l/snapshots/x.db.zst").unwrap().into(), "x").unwrap();
+    assert!(matches!(opened.form, Form::Framed(_)));
+    let mut back = vec![0; plain.len()];
+    opened.reader.read_at(0, &mut back).unwrap();
+    assert!(back == plain);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn any_tree_is_listed_whole_once_and_in_order(
+        names in prop::collection::btree_set("[-.0a]{1,2}(/[-.0a]{1,2}){0,2}", 0..20),
+        limit in 1usize..8,
+    ) {
+        let (_tmp, store) = store();
+        // A name that is also another one's directory, or has a part `.` or `..`, cannot be made.
+        let mut made: Vec<String> = names.into_iter().filter(|n| store.create(n, b"").is_ok()).collect();
+        made.sort();
+        let (mut got, mut after) = (Vec::new(), None);
+        loop {
+            let page = store.list("", after.as_deref(), limit).unwrap();
+            got.extend(page.entries.into_iter().map(|e| e.name));
+            match page.next {
+                Some(next) => after = Some(next),
+                None => break,
+            }
+        }
+        prop_assert_eq!(&got, &made);
+        for prefix in ["a", "0/a"] {
+            let below: Vec<&String> = made.iter().filter(|n| n.starts_with(&format!("{prefix}/"))).collect();
+            if let Ok(page) = store.list(prefix, None, 99) {
+                prop_assert_eq!(page.entries.iter().map(|e| &e.name).collect::<Vec<_>>(), below);
+            } else {
+                prop_assert!(made.iter().any(|n| n == prefix || *n == prefix[..1]));
+            }
+        }
+    }
 }

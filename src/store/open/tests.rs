@@ -165,3 +165,28 @@ fn a_linked_marker_is_none() {
     let file = elsewhere.path().join(MARKER);
     assert_eq!(open(&file, Mode::Read, None).unwrap_err().code(), Code::StoreForeign);
 }
+
+#[test]
+fn what_this_user_may_not_write_or_read_is_said() {
+    use std::os::unix::fs::PermissionsExt;
+    if nix::unistd::geteuid().is_root() {
+        eprintln!("skipped: root may write everywhere; a file system mounted read-only is tested instead");
+        return;
+    }
+    let tmp = tempfile::tempdir().unwrap();
+    let set = |path: &Path, mode| std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
+    open(tmp.path(), Mode::Write, None).unwrap().create("sub/x", b"1").unwrap();
+    set(tmp.path(), 0o500);
+    let err = open(tmp.path(), Mode::Write, None).unwrap_err();
+    assert_eq!(err.code(), Code::StoreNotWritable);
+    let reader = open(tmp.path(), Mode::Read, None).unwrap();
+    assert_eq!(list_all(&reader, "").unwrap().len(), 1);
+    // A part that cannot be read makes the whole list unknown, never shorter.
+    set(&tmp.path().join("sub"), 0o000);
+    assert!(list_all(&reader, "").is_err());
+    set(tmp.path(), 0o000);
+    assert!(open(tmp.path(), Mode::Read, None).is_err());
+    assert_eq!(open(tmp.path(), Mode::Write, None).unwrap_err().code(), Code::StoreNotWritable);
+    set(tmp.path(), 0o700);
+    set(&tmp.path().join("sub"), 0o700);
+}

@@ -9,6 +9,7 @@ mod config;
 mod context;
 pub mod db;
 pub mod failure;
+pub mod list;
 pub mod output;
 mod progress;
 mod signals;
@@ -18,6 +19,7 @@ pub mod store;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches};
 
 use crate::error::{Code, Error, Exit, Result};
@@ -50,12 +52,15 @@ pub fn parse(args: impl IntoIterator<Item = OsString>) -> std::result::Result<Cl
 
 /// clap's complaint in the shape of all other errors.
 fn usage(error: &clap::Error) -> Error {
-    let text = error.render().to_string();
-    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-    let first = lines.next().unwrap_or("not a valid command line").trim_start_matches("error: ").to_string();
-    let rest: Vec<&str> =
-        lines.take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more")).collect();
-    let because = if rest.is_empty() { first } else { format!("{first} {}", rest.join(", ")) };
+    let because = if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        "a command is missing".into()
+    } else {
+        let text = error.render().to_string();
+        let lines =
+            text.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more"));
+        let said: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
+        said.join(" ").trim_start_matches("error: ").to_string()
+    };
     Error::new(Code::Usage, "read the command line", "").because(because).remedy("see `refloat --help`")
 }
 

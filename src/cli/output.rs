@@ -40,7 +40,7 @@ impl Output {
         Output { format, terminal: false, sink: Mutex::new(sink) }
     }
 
-    pub fn format(&self) -> Format {
+    pub(super) fn format(&self) -> Format {
         self.format
     }
 

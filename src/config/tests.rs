@@ -100,6 +100,22 @@ fn everything_written_arrives() {
     assert_eq!(snapshot.max_duration, Duration::from_secs(3 * 3600));
 }
 
+#[test]
+fn endpoints_get_etcds_port() {
+    for (text, endpoint) in [
+        ("http://a", "http://a:2379"),
+        ("http://a/", "http://a:2379"),
+        ("http://a:80", "http://a:80"),
+        ("http://a:080/", "http://a:80"),
+        ("http://a:443", "http://a:443"),
+        ("http://[fe80::1]:80", "http://[fe80::1]:80"),
+        ("http://[::80]", "http://[::80]:2379"),
+    ] {
+        let settings = parse(&format!("etcd.endpoints = ['{text}']")).unwrap();
+        assert_eq!(settings.etcd.endpoints, [endpoint], "{text}");
+    }
+}
+
 /// Each is refused with the line of the value and a text that contains the last column.
 #[test]
 fn what_is_refused_and_where() {
@@ -116,6 +132,7 @@ fn what_is_refused_and_where() {
         ("[etcd]\nendpoints = []".into(), 2, "the list is empty"),
         ("[etcd]\nendpoints = 'http://a'".into(), 2, "expected a sequence"),
         ("[etcd]\nendpoints = ['a:2379']".into(), 2, "is not a client URL"),
+        ("[etcd]\nendpoints = ['http:a:2379']".into(), 2, "is not a client URL"),
         ("[etcd]\nendpoints = ['http://u:p@a']".into(), 2, "is not a client URL"),
         ("[etcd]\nendpoints = ['http://a/b']".into(), 2, "is not a client URL"),
         ("[etcd]\nendpoints = ['http://a', 'http://a:2379']".into(), 2, "twice"),
@@ -135,6 +152,8 @@ fn what_is_refused_and_where() {
         ("[[store]]\nname = 'a'".into(), 1, "`url` is missing"),
         ("[[store]]\nname = 'A'\nurl = 'file:///a'".into(), 2, "not a store's name"),
         ("[[store]]\nname = 'a'\nurl = '/a'".into(), 3, "write \"file:///absolute/directory\""),
+        ("[[store]]\nname = 'a'\nurl = 'file:///'".into(), 3, "write \"file:///absolute/directory\""),
+        ("[[store]]\nname = 'a'\nurl = 'file:///a%00'".into(), 3, "write \"file:///absolute/directory\""),
         ("[[store]]\nname = 'a'\nurl = 's3://b/c'".into(), 3, "not a store this version knows"),
         ("[[store]]\nname = 'a'\nurl = 'file://host/a'".into(), 3, "not a store this version knows"),
         (store("[[store]]\nname = 'a'\nurl = 'file:///b'"), 5, "name of another store"),

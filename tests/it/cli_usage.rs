@@ -62,6 +62,10 @@ fn a_wrong_command_line_is_json_where_json_was_asked_for() {
     assert_eq!((document["schema"].clone(), document["error"]["code"].clone()), (1.into(), "usage".into()));
     let why = document["error"]["why"][0].as_str().unwrap();
     assert!(why.starts_with("unexpected argument '--taag' found") && why.contains("'--tag'"), "{why}");
+
+    let output = refloat(&["snapshot", "--output=jsonl"]);
+    let document: serde_json::Value = serde_json::from_slice(&output.stderr).unwrap();
+    assert_eq!((output.status.code(), &document["error"]["why"][0]), (Some(64), &"a command is missing".into()));
 }
 
 #[test]

@@ -19,7 +19,6 @@ pub mod store;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches};
 
 use crate::error::{Code, Error, Exit, Result};
@@ -52,15 +51,11 @@ pub fn parse(args: impl IntoIterator<Item = OsString>) -> std::result::Result<Cl
 
 /// clap's complaint in the shape of all other errors.
 fn usage(error: &clap::Error) -> Error {
-    let because = if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-        "a command is missing".into()
-    } else {
-        let text = error.render().to_string();
-        let lines =
-            text.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more"));
-        let said: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
-        said.join(" ").trim_start_matches("error: ").to_string()
-    };
+    let text = error.render().to_string();
+    let lines = text.lines().map(str::trim);
+    let lines = lines.take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more"));
+    let said: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
+    let because = said.join(" ").trim_start_matches("error: ").to_string();
     Error::new(Code::Usage, "read the command line", "").because(because).remedy("see `refloat --help`")
 }
 

@@ -84,12 +84,23 @@ pub fn run(cli: Cli) -> ExitCode {
 
 async fn dispatch(cli: Cli) -> Result<Ending> {
     let cancel = signals::cancel_on_signal()?;
-    let context = Context::new(Output::to_stdout(cli.global.output), progress::choose(&cli.global), cancel, cli.global);
-    match cli.command {
-        Command::Snapshot(command) => snapshot::run(command, &context).await,
-        Command::Store(command) => store::run(command, &context).await,
-        Command::Db(command) => db::run(command, &context).await,
-        Command::Config(command) => config::run(command, &context),
-        Command::Completions(args) => completions::run(&args, &context),
+    let (progress, bar) = progress::choose(&cli.global);
+    let output = Output::to_stdout(cli.global.output, bar.clone());
+    let context = Context::new(output, progress, cancel, cli.global);
+    let result = command(cli.command, &context).await;
+    if let Some(bar) = bar {
+        // Work that was abandoned on cancel may still hold it.
+        bar.finish_and_clear();
+    }
+    result
+}
+
+async fn command(command: Command, context: &Context) -> Result<Ending> {
+    match command {
+        Command::Snapshot(command) => snapshot::run(command, context).await,
+        Command::Store(command) => store::run(command, context).await,
+        Command::Db(command) => db::run(command, context).await,
+        Command::Config(command) => config::run(command, context),
+        Command::Completions(args) => completions::run(&args, context),
     }
 }

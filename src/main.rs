@@ -1,3 +1,5 @@
+//! Crypto provider, logging, argument parsing, exit code; nothing else.
+
 use std::process::ExitCode;
 
 use refloat::cli;

@@ -19,9 +19,9 @@ Examples:
 Exit codes: 0 ok, 64 usage, 65 data invalid or disputed, 66 not found, 69 member unavailable, 70 internal,
 73 cannot create, 74 input/output, 75 try again later, 77 permission, 78 configuration, 130 canceled.";
 
-/// Guarded, verified etcd snapshots.
+/// Guarded, verified etcd snapshots for self-run Kubernetes control planes
 #[derive(Debug, Parser)]
-#[command(name = "refloat", version, about, after_help = EXAMPLES, disable_help_subcommand = true)]
+#[command(name = "refloat", version, after_help = EXAMPLES, disable_help_subcommand = true)]
 pub struct Cli {
     #[command(flatten)]
     pub global: Global,
@@ -167,6 +167,14 @@ mod tests {
             let words = words.split(['|', '>']).next().unwrap_or_default();
             let parsed = Cli::try_parse_from(words.split_whitespace());
             assert!(parsed.is_ok(), "{words}: {}", parsed.unwrap_err());
+        }
+    }
+
+    #[test]
+    fn never_compacted_is_a_revision_too() {
+        for (value, good) in [("-1", true), ("0", true), ("-2", false)] {
+            let line = ["refloat", "db", "hashkv", "f", "--compact-revision", value];
+            assert_eq!(Cli::try_parse_from(line).is_ok(), good, "{value}");
         }
     }
 

@@ -9,6 +9,7 @@ mod config;
 mod context;
 pub mod db;
 pub mod failure;
+pub mod list;
 pub mod output;
 mod progress;
 mod signals;
@@ -51,11 +52,10 @@ pub fn parse(args: impl IntoIterator<Item = OsString>) -> std::result::Result<Cl
 /// clap's complaint in the shape of all other errors.
 fn usage(error: &clap::Error) -> Error {
     let text = error.render().to_string();
-    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-    let first = lines.next().unwrap_or("not a valid command line").trim_start_matches("error: ").to_string();
-    let rest: Vec<&str> =
-        lines.take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more")).collect();
-    let because = if rest.is_empty() { first } else { format!("{first} {}", rest.join(", ")) };
+    let lines = text.lines().map(str::trim);
+    let lines = lines.take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more"));
+    let said: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
+    let because = said.join(" ").trim_start_matches("error: ").to_string();
     Error::new(Code::Usage, "read the command line", "").because(because).remedy("see `refloat --help`")
 }
 
@@ -84,12 +84,23 @@ pub fn run(cli: Cli) -> ExitCode {
 
 async fn dispatch(cli: Cli) -> Result<Ending> {
     let cancel = signals::cancel_on_signal()?;
-    let context = Context::new(Output::to_stdout(cli.global.output), progress::choose(&cli.global), cancel, cli.global);
-    match cli.command {
-        Command::Snapshot(command) => snapshot::run(command, &context).await,
-        Command::Store(command) => store::run(command, &context).await,
-        Command::Db(command) => db::run(command, &context).await,
-        Command::Config(command) => config::run(command, &context),
-        Command::Completions(args) => completions::run(&args, &context),
+    let (progress, bar) = progress::choose(&cli.global);
+    let output = Output::to_stdout(cli.global.output, bar.clone());
+    let context = Context::new(output, progress, cancel, cli.global);
+    let result = command(cli.command, &context).await;
+    if let Some(bar) = bar {
+        // Work that was abandoned on cancel may still hold it.
+        bar.finish_and_clear();
+    }
+    result
+}
+
+async fn command(command: Command, context: &Context) -> Result<Ending> {
+    match command {
+        Command::Snapshot(command) => snapshot::run(command, context).await,
+        Command::Store(command) => store::run(command, context).await,
+        Command::Db(command) => db::run(command, context).await,
+        Command::Config(command) => config::run(command, context),
+        Command::Completions(args) => completions::run(&args, context),
     }
 }

@@ -4,6 +4,7 @@ use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::sync::{Mutex, PoisonError};
 
 use comfy_table::{CellAlignment, Table, presets};
+use indicatif::ProgressBar;
 use serde::{Serialize, Serializer};
 
 use super::args::Format;
@@ -28,19 +29,21 @@ pub struct Output {
     /// A person reads it, not a program.
     terminal: bool,
     sink: Mutex<Box<dyn Write + Send>>,
+    /// A progress bar on the same terminal, which has to step aside.
+    bar: Option<ProgressBar>,
 }
 
 impl Output {
-    pub fn to_stdout(format: Format) -> Self {
+    pub fn to_stdout(format: Format, bar: Option<ProgressBar>) -> Self {
         let stdout = io::stdout();
-        Output { terminal: stdout.is_terminal(), ..Output::new(format, Box::new(stdout)) }
+        Output { terminal: stdout.is_terminal(), bar, ..Output::new(format, Box::new(stdout)) }
     }
 
     pub fn new(format: Format, sink: Box<dyn Write + Send>) -> Self {
-        Output { format, terminal: false, sink: Mutex::new(sink) }
+        Output { format, terminal: false, sink: Mutex::new(sink), bar: None }
     }
 
-    pub fn format(&self) -> Format {
+    pub(super) fn format(&self) -> Format {
         self.format
     }
 
@@ -66,7 +69,12 @@ impl Output {
     /// Bytes as they are, in every format. A reader that went away (`| head`) ends the output, not the command.
     pub fn raw(&self, bytes: &[u8]) -> Result<()> {
         let mut sink = self.sink.lock().unwrap_or_else(PoisonError::into_inner);
-        match sink.write_all(bytes).and_then(|()| sink.flush()) {
+        let mut write = || sink.write_all(bytes).and_then(|()| sink.flush());
+        let written = match &self.bar {
+            Some(bar) => bar.suspend(write),
+            None => write(),
+        };
+        match written {
             Err(e) if e.kind() != ErrorKind::BrokenPipe => Err(Error::io("write to", "standard output", e)),
             _ => Ok(()),
         }

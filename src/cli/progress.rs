@@ -11,16 +11,20 @@ use super::args::{Global, ProgressStyle};
 use super::output::{printable, size};
 use crate::snapshot::progress::Progress;
 
-/// What the command line asks for, on this terminal.
-pub(super) fn choose(global: &Global) -> Arc<dyn Progress> {
+/// What the command line asks for, on this terminal; with the bar, if there is one, for whoever else writes to it.
+pub(super) fn choose(global: &Global) -> (Arc<dyn Progress>, Option<ProgressBar>) {
     let stderr = io::stderr();
     match global.progress {
-        ProgressStyle::Jsonl => Arc::new(JsonLines::new(Box::new(stderr), global.quiet)),
-        ProgressStyle::None => Arc::new(Lines::new(Box::new(stderr), true)),
+        ProgressStyle::Jsonl => (Arc::new(JsonLines::new(Box::new(stderr), global.quiet)), None),
+        ProgressStyle::None => (Arc::new(Lines::new(Box::new(stderr), true)), None),
         ProgressStyle::Auto if global.quiet || !stderr.is_terminal() => {
-            Arc::new(Lines::new(Box::new(stderr), global.quiet))
+            (Arc::new(Lines::new(Box::new(stderr), global.quiet)), None)
         }
-        ProgressStyle::Auto => Arc::new(Bar::new(global.color(&stderr))),
+        ProgressStyle::Auto => {
+            let bar = Bar::new(global.color(&stderr));
+            let handle = bar.bar.clone();
+            (Arc::new(bar), Some(handle))
+        }
     }
 }
 
@@ -210,12 +214,13 @@ impl Progress for Bar {
         }
         let mut kind = self.kind.lock().unwrap_or_else(PoisonError::into_inner);
         *kind = Kind::Spinner;
-        self.bar.reset();
-        self.bar.unset_length();
+        // The style first: each later call may draw.
         if let Some(style) = self.style(Kind::Spinner) {
             self.bar.set_style(style);
         }
         self.bar.set_message(printable(step));
+        self.bar.unset_length();
+        self.bar.reset();
         self.bar.enable_steady_tick(Duration::from_millis(200));
     }
 

@@ -69,6 +69,10 @@ fn is_masked(path: &Path) -> bool {
 
 /// `None` when there is no such file.
 fn read(path: &Path) -> Result<Option<String>> {
+    // As an empty file, like a mask: `--config /dev/null` asks for the defaults alone.
+    if path == Path::new("/dev/null") {
+        return Ok(Some(String::new()));
+    }
     // Without O_NONBLOCK a named pipe at this path would hang the start of every command.
     let nonblock = nix::fcntl::OFlag::O_NONBLOCK.bits();
     let file = match OpenOptions::new().read(true).custom_flags(nonblock).open(path) {
@@ -181,6 +185,7 @@ mod tests {
         put(root, "etc/refloat/refloat.toml", "main");
         put(root, "my.toml", "mine");
         assert_eq!(read_all(root, Some(&root.join("my.toml"))).unwrap()[0].text, "mine");
+        assert_eq!(read_all(root, Some(Path::new("/dev/null"))).unwrap()[0].text, "");
         let error = read_all(root, Some(&root.join("other.toml"))).unwrap_err();
         assert_eq!((error.code(), error.why()), (Code::Config, vec!["no such file".into()]));
     }

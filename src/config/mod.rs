@@ -15,6 +15,9 @@ mod show;
 mod units;
 mod validate;
 
+#[cfg(test)]
+mod tests;
+
 use std::path::{Path, PathBuf};
 
 use crate::error::Result;

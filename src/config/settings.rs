@@ -20,16 +20,6 @@ pub struct Settings {
     pub snapshot: SnapshotSettings,
 }
 
-impl Settings {
-    /// The store of this name, or the first one.
-    pub fn store(&self, name: Option<&str>) -> Option<&StoreSettings> {
-        match name {
-            Some(name) => self.stores.iter().find(|store| store.name == name),
-            None => self.stores.first(),
-        }
-    }
-}
-
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PathSettings {
     /// Absolute; what must survive a reboot.

@@ -118,19 +118,17 @@ impl Check<'_> {
         const KEY: &str = "etcd.endpoints";
         let mut endpoints: Vec<String> = Vec::new();
         for text in list {
+            let plain = text.starts_with("http://") || text.starts_with("https://");
             let url = Url::parse(&text).ok().filter(|url| {
                 let bare = url.path() == "/" && url.query().is_none() && url.fragment().is_none();
                 let anonymous = url.username().is_empty() && url.password().is_none();
-                matches!(url.scheme(), "http" | "https") && url.has_host() && bare && anonymous
+                plain && url.has_host() && bare && anonymous
             });
             let Some(url) = url else {
                 let because = format!("{text:?} is not a client URL such as \"https://10.0.0.1:2379\"");
                 return Err(self.refuse(KEY, because));
             };
-            // A port that is the scheme's own is dropped by the parser; etcd's own is another.
-            let host = url.host_str().unwrap_or_default();
-            let port = if has_port(&text) { url.port_or_known_default().unwrap_or(2379) } else { 2379 };
-            let endpoint = format!("{}://{host}:{port}", url.scheme());
+            let endpoint = format!("{}://{}:{}", url.scheme(), url.host_str().unwrap_or_default(), port(&url, &text));
             if endpoints.contains(&endpoint) {
                 return Err(self.refuse(KEY, format!("{text:?} is there twice")));
             }
@@ -222,8 +220,9 @@ impl Check<'_> {
         let local = Url::parse(&text).ok().filter(|url| {
             url.scheme() == "file" && url.host_str().is_none() && url.query().is_none() && url.fragment().is_none()
         });
-        let found = local.and_then(|url| url.to_file_path().ok().map(|path| (url, path)));
-        let Some((url, path)) = found.filter(|(_, path)| is_plain_absolute(path)) else {
+        // Through its components a path loses a slash at its end.
+        let found = local.and_then(|url| url.to_file_path().ok().map(|path| (url, path.components().collect())));
+        let Some((url, path)) = found.filter(|(_, path): &(Url, PathBuf)| is_plain_absolute(path)) else {
             let because = format!("{text:?} is not a store this version knows: write \"file:///absolute/directory\"");
             return Err(self.refuse(&key("url"), because));
         };
@@ -325,11 +324,17 @@ impl Check<'_> {
 
 fn is_plain_absolute(path: &Path) -> bool {
     let plain = |c: Component<'_>| matches!(c, Component::RootDir | Component::Normal(_));
-    path.is_absolute() && path.components().all(plain) && !path.as_os_str().as_encoded_bytes().contains(&0)
+    // The root itself is never meant.
+    path.is_absolute()
+        && path.parent().is_some()
+        && path.components().all(plain)
+        && !path.as_os_str().as_encoded_bytes().contains(&0)
 }
 
-/// Whether a URL's text names a port itself.
-fn has_port(text: &str) -> bool {
-    let authority = text.split("://").nth(1).unwrap_or_default().split('/').next().unwrap_or_default();
-    authority.rsplit_once(':').is_some_and(|(_, port)| !port.is_empty() && port.bytes().all(|b| b.is_ascii_digit()))
+/// The port of a client URL: etcd's own unless another was written. The parser hides a written port that is the
+/// scheme's own, so that one is looked for in the text.
+fn port(url: &Url, text: &str) -> u16 {
+    const ETCD: u16 = 2379;
+    let written = || text.trim_end_matches('/').rsplit(':').next().and_then(|end| end.parse().ok());
+    url.port().or_else(|| url.port_or_known_default().filter(|own| written() == Some(*own))).unwrap_or(ETCD)
 }

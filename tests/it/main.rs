@@ -7,3 +7,6 @@
 mod bed;
 
 mod bed_smoke;
+mod cli_config;
+mod cli_usage;
+mod rings;

@@ -2,6 +2,7 @@
 
 use serde::{Serialize, Serializer};
 
+use crate::cli::list::Row;
 use crate::cli::output::{self, Document, fields, printable, table};
 
 /// `db inspect`.
@@ -56,12 +57,12 @@ pub struct HashKvDocument {
     pub compact_revision: i64,
 }
 
+/// `db keys` up to its list `keys`, whose rows follow one by one through [`List`](crate::cli::list::List): there may
+/// be millions.
 #[derive(Debug, Serialize)]
-pub struct KeysDocument {
+pub struct KeysHead {
     pub schema: u32,
     pub revision: i64,
-    /// In the order of their bytes.
-    pub keys: Vec<KeyRow>,
 }
 
 #[derive(Debug, Clone, Serialize)]
@@ -153,14 +154,10 @@ impl Document for HashKvDocument {
     }
 }
 
-impl Document for KeysDocument {
-    /// One key per line and nothing else, for other tools.
-    fn table(&self) -> String {
-        self.keys.iter().map(|row| row.key.shown() + "\n").collect()
-    }
-
-    fn lines(&self) -> serde_json::Result<Vec<String>> {
-        self.keys.iter().map(serde_json::to_string).collect()
+impl Row for KeyRow {
+    /// The key and nothing else, for other tools.
+    fn text(&self) -> String {
+        self.key.shown()
     }
 }
 
@@ -192,11 +189,11 @@ mod tests {
 
     #[test]
     fn keys_that_are_not_text_stay_on_their_line() {
-        let document = KeysDocument { schema: 1, revision: 9, keys: vec![row(b"/a\n"), row(b"/\xff\x00b")] };
-        assert_eq!(printed(&document, Format::Table), "/a\\n\n/\\xff\\0b\n");
-        let lines = printed(&document, Format::Jsonl);
-        assert!(lines.starts_with("{\"key\":\"/a\\n\",\"create_revision\":2,"), "{lines}");
-        assert!(lines.contains("{\"key\":{\"hex\":\"2fff0062\"},"), "{lines}");
+        assert_eq!((row(b"/a\n").text(), row(b"/\xff\x00b").text()), ("/a\\n".into(), "/\\xff\\0b".into()));
+        let rest = "\"create_revision\":2,\"mod_revision\":5,\"version\":3,\"lease\":null,\"size\":4}";
+        for (key, json) in [(&b"/a\n"[..], "\"/a\\n\""), (b"/\xff\x00b", "{\"hex\":\"2fff0062\"}")] {
+            assert_eq!(serde_json::to_string(&row(key)).unwrap(), format!("{{\"key\":{json},{rest}"));
+        }
     }
 
     #[test]

@@ -11,7 +11,7 @@ use super::context::{Context, Ending};
 use crate::error::{Code, Error, Result};
 
 pub use super::snapshot::VerifyDocument;
-pub use document::{Bytes, GetDocument, HashKvDocument, InspectDocument, KeyRow, KeysDocument, MemberRow};
+pub use document::{Bytes, GetDocument, HashKvDocument, InspectDocument, KeyRow, KeysHead, MemberRow};
 
 #[derive(Debug, Subcommand)]
 pub enum Command {

@@ -230,7 +230,9 @@ fn add_points(
         if manifest.imported.is_some() {
             continue;
         }
-        let point = KnownPoint { revision: manifest.revision, tail: manifest.tail, taken_at: manifest.taken_at };
+        // A compaction up to the last revision may have taken rows of it: then the tail says nothing.
+        let tail = manifest.tail.filter(|_| manifest.compact_revision < manifest.revision);
+        let point = KnownPoint { revision: manifest.revision, tail, taken_at: manifest.taken_at };
         match timelines.iter_mut().find(|t| t.id == manifest.timeline) {
             Some(known) => {
                 known.cluster_id = known.cluster_id.or(manifest.cluster_id);
@@ -343,7 +345,7 @@ mod tests {
         let different = vec![Agreement::new("member 2", AgreementResult::Different)];
         store.publish(&Manifest { agreement: different, ..snapshot(1, 30, 2, "cp1") });
         store.publish(&snapshot(0, 99, 3, "cp1"));
-        store.publish(&snapshot(2, 5, 4, "cp2"));
+        store.publish(&Manifest { compact_revision: 5, ..snapshot(2, 5, 4, "cp2") });
         let catalog = Catalog::read(&[&store as &dyn Store]).unwrap();
         let known = read_known(&catalog);
         let points: Vec<(u16, Vec<i64>)> =
@@ -351,6 +353,7 @@ mod tests {
         assert_eq!(points, [(1, vec![10]), (2, vec![5])]);
         assert_eq!(known[0].timelines[0].cluster_id, Some(EtcdId(0xcafe)), "known from its manifests");
         assert_eq!(known[0].timelines[0].points[0].tail, Some(Digest([10; 32])));
+        assert_eq!(known[0].timelines[1].points[0].tail, None, "compacted up to its last revision");
     }
 
     #[test]

@@ -21,7 +21,7 @@ use crate::store::Store;
 /// Which lineages to show.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Lineages {
-    /// The one that [`Catalog::current_lineage`] finds.
+    /// The one that [`Catalog::current_lineage`] finds; all, where no snapshot is verified.
     #[default]
     Current,
     One(LineageId),
@@ -64,6 +64,8 @@ pub struct Listing {
     pub foreign_names: Vec<String>,
     pub unfinished: Vec<Unfinished>,
     pub unreadable: Vec<Unreadable>,
+    /// Lineages with snapshots that the filter left out.
+    pub other_lineages: Vec<LineageId>,
 }
 
 impl Listing {
@@ -81,6 +83,7 @@ impl Listing {
             "foreign": self.foreign,
             "unfinished": self.unfinished,
             "unreadable": self.unreadable,
+            "other_lineages": self.other_lineages,
         });
         if with_foreign_names {
             document["foreign_names"] = json!(self.foreign_names);
@@ -94,7 +97,11 @@ impl Catalog<'_> {
     fn chosen(&self, filter: &Filter, own: &Node) -> Vec<LineageId> {
         match filter.lineages {
             Lineages::One(lineage) => vec![lineage],
-            Lineages::Current => self.current_lineage(own).into_iter().collect(),
+            Lineages::Current => match self.current_lineage(own) {
+                Some(lineage) => vec![lineage],
+                // What cannot be read or was never verified must not vanish from the list.
+                None => self.chosen(&Filter { lineages: Lineages::All, node: None }, own),
+            },
             Lineages::All => {
                 let newest = |l: &LineageId| self.entries(*l).map(|e| e.id().taken_at()).max();
                 let mut all: Vec<(Option<Timestamp>, LineageId)> = self.lineages().map(|l| (newest(&l), l)).collect();
@@ -106,7 +113,11 @@ impl Catalog<'_> {
 
     /// Reads the chosen snapshots one by one, newest first.
     pub fn shown<'c>(&'c self, filter: &'c Filter, own: &Node) -> impl Iterator<Item = Loaded> + 'c {
-        let entries = self.chosen(filter, own).into_iter().flat_map(|lineage| self.entries(lineage));
+        self.shown_in(self.chosen(filter, own), filter)
+    }
+
+    fn shown_in<'c>(&'c self, lineages: Vec<LineageId>, filter: &'c Filter) -> impl Iterator<Item = Loaded> + 'c {
+        let entries = lineages.into_iter().flat_map(|lineage| self.entries(lineage));
         entries.filter(|e| e.has_manifest() && fits(e, filter)).map(|e| self.load(&e))
     }
 
@@ -132,13 +143,16 @@ impl Catalog<'_> {
 
     /// Everything at once; memory grows with the number of snapshots.
     pub fn listing(&self, filter: &Filter, own: &Node) -> Listing {
+        let chosen = self.chosen(filter, own);
+        let has_snapshots = |l: &LineageId| self.entries(*l).any(|e| e.has_manifest());
         let mut listing = Listing {
+            other_lineages: self.lineages().filter(|l| !chosen.contains(l) && has_snapshots(l)).collect(),
             foreign: self.foreign(),
             foreign_names: self.foreign_names().to_vec(),
             unfinished: self.unfinished(),
             ..Listing::default()
         };
-        for loaded in self.shown(filter, own) {
+        for loaded in self.shown_in(chosen, filter) {
             listing.snapshots.extend(loaded.shown);
             listing.unreadable.extend(loaded.unreadable);
         }
@@ -212,6 +226,18 @@ mod tests {
         assert_eq!(of(Lineages::One(LineageId([1; 8])), None), [12]);
         assert_eq!(of(Lineages::One(LineageId([9; 8])), None), [0i64; 0]);
         assert_eq!(of(Lineages::All, Some(node("cp2"))), [12, 11]);
+        let listing = Listing::read(&[&store], &Filter::default(), &own).unwrap();
+        assert_eq!(listing.other_lineages, [LineageId([1; 8])]);
+    }
+
+    #[test]
+    fn where_nothing_is_verified_everything_is_shown() {
+        let store = MemStore::new("a");
+        store.publish(&Manifest { checks: Vec::new(), ..snapshot(1, 10, 0, "cp1") });
+        let cut = Manifest { lineage: LineageId([1; 8]), ..snapshot(1, 20, 1, "cp1") };
+        store.put_text(&manifest_name(&cut), "");
+        let listing = Listing::read(&[&store], &Filter::default(), &node("cp1")).unwrap();
+        assert_eq!((revisions(&listing), listing.unreadable.len()), (vec![10], 1));
     }
 
     #[test]
@@ -323,6 +349,13 @@ mod tests {
         let good = MemStore::new("b");
         let read = Catalog::read(&[&good, &store]);
         assert_eq!(read.err().map(|e| e.code()), Some(Code::Io));
+        // The others can still be looked at.
+        good.publish(&snapshot(1, 20, 0, "cp1"));
+        let (catalog, failed) = Catalog::read_available(&[&store, &good]);
+        let names: Vec<&str> = failed.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["a"]);
+        let listing = catalog.listing(&Filter::default(), &node("cp1"));
+        assert_eq!(listing.snapshots[0].stores, ["b"]);
     }
 
     #[test]
@@ -333,7 +366,7 @@ mod tests {
         let d = read(&[&store]).document(at(9), false);
         let mut fields: Vec<&String> = d.as_object().unwrap().keys().collect();
         fields.sort();
-        assert_eq!(fields, ["foreign", "schema", "snapshots", "unfinished", "unreadable"]);
+        assert_eq!(fields, ["foreign", "other_lineages", "schema", "snapshots", "unfinished", "unreadable"]);
         let d = read(&[&store]).document(at(9), true);
         assert_eq!(d["foreign_names"], json!(["a: readme.txt"]));
         assert_eq!(d["snapshots"][0]["age"], json!(9));

@@ -67,7 +67,8 @@ pub struct Manifest {
     pub hash_kv: Option<HashKv>,
     #[serde(default)]
     pub agreement: Vec<Agreement>,
-    /// SHA-256 of the rows of the last revision; absent when that revision has none (a compacted bump).
+    /// Of the last revision, by [`TailHasher`](super::TailHasher); absent when that revision has no row or the file is
+    /// compacted up to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tail: Option<Digest>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

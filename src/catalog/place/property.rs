@@ -108,11 +108,13 @@ fn run(steps: Vec<Step>, with_uid: bool) -> Result<(), TestCaseError> {
             compact_revision: cluster.compact as i64,
             linearizable_revision: read.then_some(cluster.rows.len() as i64),
         };
-        let tail_at = |r: i64| match cluster.tail(r as usize) {
-            _ if r as usize <= cluster.compact => TailAt::Compacted,
-            Some(tail) => TailAt::Rows(tail),
-            None => TailAt::NoRows,
+        // Below the compact revision anything may be left.
+        let tail_at = |r: i64| match (cluster.tail(r as usize), r as usize <= cluster.compact) {
+            (Some(tail), false) => TailAt::Rows(tail),
+            (None, false) => TailAt::NoRows,
+            (_, true) => [TailAt::Compacted, TailAt::NoRows, TailAt::Rows(Digest([0xee; 32]))][r as usize % 3],
         };
+
         let placement = place(&evidence, &tail_at, &known, [turn as u8; 8]).unwrap();
 
         // No restore since the last placement that began something: nothing may begin.

@@ -28,7 +28,7 @@ pub struct Evidence {
     pub cluster_id: EtcdId,
     /// Of the file.
     pub revision: i64,
-    /// Of the file.
+    /// Of the file, the larger of scheduled and finished: up to it, rows may be gone.
     pub compact_revision: i64,
     /// Header revision of a linearizable read under the same cluster id; `None` when there was none.
     ///
@@ -37,10 +37,33 @@ pub struct Evidence {
     pub linearizable_revision: Option<i64>,
 }
 
+/// Computes the `tail` of a revision: SHA-256 over its rows in order of their keys, each as length of the key (8 bytes,
+/// big-endian), key, length of the value (likewise), value. Key and value are those of etcd's `key` bucket, raw.
+#[derive(Debug, Clone, Default)]
+pub struct TailHasher {
+    sha256: Sha256,
+    rows: u64,
+}
+
+impl TailHasher {
+    pub fn row(&mut self, key: &[u8], value: &[u8]) {
+        for part in [key, value] {
+            self.sha256.update((part.len() as u64).to_be_bytes());
+            self.sha256.update(part);
+        }
+        self.rows += 1;
+    }
+
+    /// `None` when there was no row: a revision without rows has no tail.
+    pub fn finish(self) -> Option<Digest> {
+        (self.rows > 0).then(|| Digest(self.sha256.finalize().into()))
+    }
+}
+
 /// The rows that the new file has at one revision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TailAt {
-    /// SHA-256 of the rows, made like `tail` in a manifest.
+    /// Made by a [`TailHasher`], like `tail` in a manifest.
     Rows(Digest),
     /// At or below the file's compact revision and gone: says nothing.
     Compacted,
@@ -194,5 +217,23 @@ impl fmt::Display for Reason {
             }
             Reason::RowsDiffer { revision } => write!(f, "revision {revision} holds other rows than were recorded"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tail_is_as_documented() {
+        assert_eq!(TailHasher::default().finish(), None);
+        let mut tail = TailHasher::default();
+        tail.row(b"k", b"value");
+        let by_hand = [&1u64.to_be_bytes()[..], b"k", &5u64.to_be_bytes(), b"value"].concat();
+        assert_eq!(tail.clone().finish(), Some(Digest(Sha256::digest(&by_hand).into())));
+        // Lengths keep rows apart that would be the same when run together.
+        let mut other = TailHasher::default();
+        other.row(b"kv", b"alue");
+        assert_ne!(tail.finish(), other.finish());
     }
 }

@@ -67,7 +67,8 @@ pub struct Manifest {
     pub hash_kv: Option<HashKv>,
     #[serde(default)]
     pub agreement: Vec<Agreement>,
-    /// SHA-256 of the rows of the last revision; absent when that revision has none (a compacted bump).
+    /// Of the last revision, by [`TailHasher`](super::TailHasher); absent when that revision has no row or the file is
+    /// compacted up to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tail: Option<Digest>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -344,4 +345,125 @@ impl Manifest {
 /// Whether everything that promise 1 names was checked.
 pub(crate) fn checks_suffice(checks: &[String]) -> bool {
     check::REQUIRED.iter().all(|required| checks.iter().any(|c| c == required))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::testing::snapshot;
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
+
+    fn document() -> Value {
+        serde_json::from_slice(&snapshot(1, 7, 0, "cp1").to_bytes().unwrap()).unwrap()
+    }
+
+    fn parse(value: &Value) -> Result<Manifest, ManifestError> {
+        Manifest::parse(value.to_string().as_bytes())
+    }
+
+    #[test]
+    fn round_trip_with_every_result() {
+        let mut manifest = snapshot(1, 7, 0, "cp1");
+        manifest.agreement = vec![
+            Agreement::new("member a", AgreementResult::Equal),
+            Agreement::new("member b", AgreementResult::NotComparable("other compact revision".into())),
+            Agreement::new("member c", AgreementResult::Skipped("leader".into())),
+        ];
+        manifest.hash_kv = Some(HashKv { hash: u32::MAX, revision: 7, compact_revision: 3 });
+        manifest.not_checked = vec![NotChecked { check: "freelist".into(), reason: "not stored".into() }];
+        assert_eq!(Manifest::parse(&manifest.to_bytes().unwrap()).unwrap(), manifest);
+    }
+
+    #[test]
+    fn names_in_json_are_those_that_scripts_know() {
+        let mut manifest = snapshot(1, 7, 0, "cp1");
+        manifest.agreement = vec![Agreement::new("member c", AgreementResult::Skipped("leader".into()))];
+        manifest.hash_kv = Some(HashKv { hash: 5, revision: 7, compact_revision: 3 });
+        let got = serde_json::to_value(&manifest).unwrap();
+        assert_eq!(got["id"], "0001-00000000000000000007-20260921T141320000Z-cp1");
+        assert_eq!(got["lineage"], "aaaaaaaaaaaaaaaa");
+        assert_eq!(got["timeline"], "0001-01010101");
+        assert_eq!(got["cluster_id"], "cafe");
+        assert_eq!(got["member_id"], "1");
+        assert_eq!(got["taken_at"], "2026-09-21T14:13:20Z");
+        assert_eq!(got["size"], json!({"db": 4096, "in_use": 2048, "stored": 3}));
+        assert_eq!(got["sha256"]["db"], "01".repeat(32));
+        assert_eq!(got["codec"], "zstd");
+        assert_eq!(got["hash_kv"], json!({"hash": 5, "revision": 7, "compact_revision": 3}));
+        assert_eq!(got["agreement"], json!([{"with": "member c", "result": "skipped", "reason": "leader"}]));
+        for absent in ["raft_term", "raft_index", "storage_version", "imported", "recipients"] {
+            assert!(got.get(absent).is_none(), "{absent} is not known and must not be there");
+        }
+    }
+
+    #[test]
+    fn state_follows_from_checks_and_agreement() {
+        let with = |checks: &[&str], result: Option<AgreementResult>| {
+            let mut manifest = snapshot(1, 7, 0, "cp1");
+            manifest.checks = checks.iter().map(|c| c.to_string()).collect();
+            manifest.agreement = result.into_iter().map(|r| Agreement::new("x", r)).collect();
+            manifest.state()
+        };
+        let all = check::REQUIRED;
+        assert_eq!(with(&all, None), State::Verified);
+        assert_eq!(with(&all, Some(AgreementResult::Skipped("leader".into()))), State::Verified);
+        assert_eq!(with(&all, Some(AgreementResult::NotComparable("x".into()))), State::Verified);
+        assert_eq!(with(&all, Some(AgreementResult::Different)), State::Disputed);
+        assert_eq!(with(&[], None), State::Unverified);
+        assert_eq!(with(&[], Some(AgreementResult::Different)), State::Disputed);
+        for missing in all {
+            let rest: Vec<&str> = all.into_iter().filter(|c| *c != missing).collect();
+            assert_eq!(with(&rest, None), State::Unverified, "without {missing}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_used_says_why() {
+        let change = |field: &str, value: Value| {
+            let mut d = document();
+            d[field] = value;
+            parse(&d).unwrap_err().to_string()
+        };
+        assert_eq!(change("schema", json!(2)), "schema 2, newer than the 1 that this version reads");
+        assert!(change("schema", json!("1")).starts_with("no JSON document"));
+        assert_eq!(change("revision", json!(8)), "its revision contradicts its id");
+        assert_eq!(change("node", json!("cp2")), "its node contradicts its id");
+        assert_eq!(change("timeline", json!("0002-01010101")), "its timeline contradicts its id");
+        assert_eq!(change("taken_at", json!("2026-09-21T14:13:21Z")), "its taken_at contradicts its id");
+        assert!(change("codec", json!("lz4")).contains("lz4"));
+        assert!(change("agreement", json!([{"with": "x", "result": "perhaps"}])).contains("perhaps"));
+        let large = vec![b' '; MAX_BYTES as usize + 1];
+        assert!(matches!(Manifest::parse(&large), Err(ManifestError::TooLarge(_))));
+        let other = snapshot(1, 8, 0, "cp1");
+        let named = Manifest::parse_named(&other.to_bytes().unwrap(), other.lineage, &snapshot(1, 7, 0, "cp1").id);
+        assert!(matches!(named, Err(ManifestError::NotItsName("id"))));
+    }
+
+    #[test]
+    fn later_fields_are_tolerated_and_required_ones_are_not_invented() {
+        let mut d = document();
+        d["signature"] = json!({"key": "x"});
+        d["size"]["later"] = json!(1);
+        assert!(parse(&d).is_ok());
+        for field in ["id", "lineage", "revision", "compact_revision", "taken_at", "size", "sha256", "codec", "node"] {
+            let mut d = document();
+            d.as_object_mut().unwrap().remove(field);
+            assert!(parse(&d).is_err(), "{field}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn damaged_bytes_never_panic(at: usize, byte: u8, cut: usize) {
+            let mut bytes = snapshot(1, 7, 0, "cp1").to_bytes().unwrap();
+            let at = at % bytes.len();
+            bytes[at] = byte;
+            let _ = Manifest::parse(&bytes);
+            bytes.truncate(cut % bytes.len());
+            // Whatever is cut off, a document without its end is none.
+            let whole = bytes.last() == Some(&b'}');
+            prop_assert!(Manifest::parse(&bytes).is_err() || whole);
+        }
+    }
 }

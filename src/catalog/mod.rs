@@ -34,8 +34,8 @@ pub mod time;
 pub mod value;
 
 pub use evidence::{
-    Evidence, KnownLineage, KnownPoint, KnownTimeline, Place, Placement, Reason, TailAt, TimelineFacts, UidEvidence,
-    lineage_of_uid,
+    Evidence, KnownLineage, KnownPoint, KnownTimeline, Place, Placement, Reason, TailAt, TailHasher, TimelineFacts,
+    UidEvidence, lineage_of_uid,
 };
 pub use history::{LineageFile, Origin, Seen, TimelineFile, read_known, write_evidence};
 pub use id::SnapshotId;

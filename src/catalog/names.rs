@@ -145,3 +145,123 @@ impl fmt::Display for Name {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const L: &str = "00112233445566ff";
+    const ID: &str = "0001-00000000000000004711-20261130T143000500Z-cp1";
+
+    #[test]
+    fn our_names() {
+        let lineage: LineageId = L.parse().unwrap();
+        let id: SnapshotId = ID.parse().unwrap();
+        let timeline: TimelineId = "0001-89abcdef".parse().unwrap();
+        let at = time::parse_compact("20261201T000000000Z").unwrap();
+        let table = [
+            ("refloat-store.json".to_string(), Name::Marker),
+            (format!("{L}/lineage.json"), Name::Lineage(lineage)),
+            (format!("{L}/timelines/0001-89abcdef.json"), Name::Timeline(lineage, timeline)),
+            (format!("{L}/snapshots/{ID}.db.zst"), Name::Data(lineage, id.clone(), Codec::Zstd)),
+            (format!("{L}/snapshots/{ID}.db.zst.age"), Name::Data(lineage, id.clone(), Codec::ZstdAge)),
+            (format!("{L}/snapshots/{ID}.json"), Name::Manifest(lineage, id.clone())),
+            (
+                format!("{L}/snapshots/{ID}.pin-20261201T000000000Z.json"),
+                Name::Note(lineage, id.clone(), NoteKind::Pin, at),
+            ),
+            (
+                format!("{L}/snapshots/{ID}.later2-20261201T000000000Z.json"),
+                Name::Note(lineage, id, NoteKind::Other("later2".into()), at),
+            ),
+            (
+                format!("{L}/changes/0001-89abcdef/cp1/00000000000000000002-00000000000000000009.seg.zst"),
+                Name::Segment {
+                    lineage,
+                    timeline,
+                    node: "cp1".parse().unwrap(),
+                    first: 2,
+                    last: 9,
+                    codec: Codec::Zstd,
+                },
+            ),
+            (format!("{L}/trash/a/b"), Name::Trash(lineage, "a/b".into())),
+            (".refloat-tmp-00ff".to_string(), Name::Temp(".refloat-tmp-00ff".into())),
+            (format!("{L}/snapshots/.refloat-tmp-1"), Name::Temp(format!("{L}/snapshots/.refloat-tmp-1"))),
+        ];
+        for (text, name) in table {
+            assert_eq!(Name::parse(&text).as_ref(), Some(&name), "{text}");
+            assert_eq!(name.to_string(), text);
+        }
+    }
+
+    #[test]
+    fn nodes_that_look_like_endings_are_told_apart() {
+        for node in ["a.db.zst", "a.json", "a.pin-20261201", "a.db.zst.age", "a.seg.zst"] {
+            let id: SnapshotId = ID.replace("cp1", node).parse().unwrap();
+            let at = time::parse_compact("20261201T000000000Z").unwrap();
+            let lineage: LineageId = L.parse().unwrap();
+            for name in [
+                Name::Data(lineage, id.clone(), Codec::Zstd),
+                Name::Data(lineage, id.clone(), Codec::ZstdAge),
+                Name::Manifest(lineage, id.clone()),
+                Name::Note(lineage, id.clone(), NoteKind::Pin, at),
+            ] {
+                assert_eq!(Name::parse(&name.to_string()), Some(name));
+            }
+        }
+    }
+
+    #[test]
+    fn foreign_names() {
+        for text in [
+            "",
+            "/",
+            "readme.txt",
+            "refloat-store.json/x",
+            "refloat-store.json.bak",
+            L,
+            &format!("{L}/lineage.json.old"),
+            &format!("{}/lineage.json", L.to_uppercase()),
+            &format!("{L}/timelines/0001-89abcdef"),
+            &format!("{L}/timelines/x/0001-89abcdef.json"),
+            &format!("{L}/snapshots/{ID}"),
+            &format!("{L}/snapshots/{ID}.db"),
+            &format!("{L}/snapshots/{ID}.db.zst.gz"),
+            &format!("{L}/snapshots/sub/{ID}.json"),
+            &format!("{L}/snapshots/../{ID}.json"),
+            &format!("{L}//snapshots/{ID}.json"),
+            &format!("x/snapshots/{ID}.json"),
+            &format!("{L}/snapshots/{ID}.Pin-20261201T000000000Z.json"),
+            &format!("{L}/snapshots/{ID}.pin-20261301T000000000Z.json"),
+            &format!("{L}/changes/0001-89abcdef/cp1/00000000000000000009-00000000000000000002.seg.zst"),
+            &format!("{L}/changes/0001-89abcdef/../00000000000000000002-00000000000000000009.seg.zst"),
+            &format!("{L}/trash"),
+            ".refloat-tmp-",
+            "photos/.refloat-tmp-1",
+            &format!("{L}/photos/.refloat-tmp-1"),
+        ] {
+            assert_eq!(Name::parse(text), None, "{text:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_ours_is_written_back_the_same(text in "[0-9a-f/.TZ\\-jsonpidbzt]{0,90}") {
+            if let Some(name) = Name::parse(&text) {
+                prop_assert_eq!(name.to_string(), text);
+            }
+        }
+
+        #[test]
+        fn hostile_names_never_panic(text in "\\PC{0,120}", cut in 0usize..90) {
+            let good = format!("{L}/snapshots/{ID}.pin-20261201T000000000Z.json");
+            for mixed in [text.clone(), format!("{}{text}", &good[..cut.min(good.len())])] {
+                if let Some(name) = Name::parse(&mixed) {
+                    prop_assert_eq!(name.to_string(), mixed);
+                }
+            }
+        }
+    }
+}

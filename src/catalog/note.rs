@@ -143,3 +143,53 @@ impl Note {
         Ok(bytes)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::manifest::AgreementResult;
+    use crate::catalog::testing::{at, node, snapshot};
+
+    fn bodies() -> Vec<NoteBody> {
+        vec![
+            NoteBody::Pin { reason: Some("before the upgrade".into()) },
+            NoteBody::Unpin { reason: None },
+            NoteBody::Tag { tags: vec!["weekly".into()] },
+            NoteBody::Verified { ok: false, checks: vec!["stored".into()], findings: vec!["page 7".into()] },
+            NoteBody::Agreement { agreement: vec![Agreement::new("fold", AgreementResult::Equal)] },
+        ]
+    }
+
+    #[test]
+    fn round_trip() {
+        for body in bodies() {
+            let note = Note::new(snapshot(1, 7, 0, "cp1").id, at(9), node("cp2"), body);
+            let kind = note.body.kind();
+            let bytes = note.to_bytes().unwrap();
+            assert_eq!(Note::parse(&bytes, &note.id, &kind, at(9)).unwrap(), note);
+            assert_eq!(serde_json::to_value(&note).unwrap()["kind"], kind.to_string());
+        }
+    }
+
+    #[test]
+    fn a_note_must_be_the_one_of_its_name() {
+        let note = Note::new(snapshot(1, 7, 0, "cp1").id, at(9), node("cp2"), NoteBody::Pin { reason: None });
+        let bytes = note.to_bytes().unwrap();
+        let why = |id: &SnapshotId, kind, time| Note::parse(&bytes, id, &kind, time).unwrap_err().to_string();
+        assert_eq!(why(&snapshot(1, 8, 0, "cp1").id, NoteKind::Pin, at(9)), "its id is not that of its name");
+        assert_eq!(why(&note.id, NoteKind::Unpin, at(9)), "its kind is not that of its name");
+        assert_eq!(why(&note.id, NoteKind::Pin, at(8)), "its time is not that of its name");
+    }
+
+    #[test]
+    fn kinds() {
+        for known in ["pin", "unpin", "tag", "verified", "agreement"] {
+            let kind = NoteKind::parse(known).unwrap();
+            assert!(!matches!(kind, NoteKind::Other(_)) && kind.to_string() == known);
+        }
+        assert_eq!(NoteKind::parse("x1"), Some(NoteKind::Other("x1".into())));
+        for bad in ["", "Pin", "1x", "a-b", "a.b", "é", &"x".repeat(33)] {
+            assert_eq!(NoteKind::parse(bad), None, "{bad:?}");
+        }
+    }
+}

@@ -256,4 +256,6 @@ fn newest_time(lineage: &KnownLineage) -> Option<Timestamp> {
 }
 
 #[cfg(test)]
+mod property;
+#[cfg(test)]
 mod tests;

@@ -133,3 +133,106 @@ fn pinned(copies: &[Copy]) -> bool {
     let blind = copies.iter().flat_map(|c| c.blind_pins.iter().map(|at| (*at, true)));
     read.chain(blind).max().is_some_and(|(_, pinned)| pinned)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::testing::{at, node, snapshot};
+    use proptest::prelude::*;
+
+    fn note(seconds: i64, body: NoteBody) -> Note {
+        Note::new(snapshot(1, 7, 0, "cp1").id, at(seconds), node("cp1"), body)
+    }
+
+    fn look(ok: bool) -> NoteBody {
+        let checks = crate::catalog::manifest::check::REQUIRED.map(String::from).to_vec();
+        NoteBody::Verified { ok, checks, findings: Vec::new() }
+    }
+
+    fn copy(store: &str, notes: Vec<Note>) -> Copy {
+        Copy { store: store.into(), notes, blind_pins: Vec::new() }
+    }
+
+    fn pin() -> NoteBody {
+        NoteBody::Pin { reason: None }
+    }
+
+    fn unpin() -> NoteBody {
+        NoteBody::Unpin { reason: None }
+    }
+
+    #[test]
+    fn the_latest_pin_or_unpin_counts_in_whatever_store() {
+        let table: Vec<(Vec<Copy>, bool)> = vec![
+            (vec![copy("a", vec![])], false),
+            (vec![copy("a", vec![note(1, pin())])], true),
+            (vec![copy("a", vec![note(1, pin()), note(2, unpin())])], false),
+            (vec![copy("a", vec![note(3, pin()), note(2, unpin())])], true),
+            (vec![copy("a", vec![note(2, pin()), note(2, unpin())])], true),
+            (vec![copy("a", vec![note(1, pin())]), copy("b", vec![note(2, unpin())])], false),
+            (vec![Copy { blind_pins: vec![at(3)], ..copy("a", vec![note(2, unpin())]) }], true),
+        ];
+        for (copies, want) in table {
+            assert_eq!(Shown::fold(snapshot(1, 7, 0, "cp1"), &copies).pinned, want, "{copies:?}");
+        }
+    }
+
+    #[test]
+    fn later_looks_change_the_state() {
+        let good = || snapshot(1, 7, 0, "cp1");
+        let unchecked = || Manifest { checks: Vec::new(), ..good() };
+        let state = |manifest, copies: &[Copy]| Shown::fold(manifest, copies).state;
+        assert_eq!(state(good(), &[copy("a", vec![])]), State::Verified);
+        assert_eq!(state(good(), &[copy("a", vec![note(1, look(false))])]), State::Unverified);
+        assert_eq!(state(good(), &[copy("a", vec![note(1, look(false)), note(2, look(true))])]), State::Verified);
+        assert_eq!(state(good(), &[copy("a", vec![note(2, look(false)), note(2, look(true))])]), State::Unverified);
+        assert_eq!(state(unchecked(), &[copy("a", vec![])]), State::Unverified);
+        assert_eq!(state(unchecked(), &[copy("a", vec![note(1, look(true))])]), State::Verified);
+        let partial = NoteBody::Verified { ok: true, checks: vec!["stored".into()], findings: Vec::new() };
+        assert_eq!(state(unchecked(), &[copy("a", vec![note(1, partial)])]), State::Unverified);
+        // One rotten copy does not take the other one's worth away, but it is named.
+        let two = [copy("a", vec![note(1, look(false))]), copy("b", vec![])];
+        let shown = Shown::fold(good(), &two);
+        assert_eq!((shown.state, shown.damaged_stores.as_slice()), (State::Verified, &["a".to_string()][..]));
+        // A dispute outlasts every look at the bytes.
+        let dispute = NoteBody::Agreement { agreement: vec![Agreement::new("member 2", AgreementResult::Different)] };
+        assert_eq!(state(good(), &[copy("a", vec![note(1, dispute), note(2, look(true))])]), State::Disputed);
+    }
+
+    #[test]
+    fn document_has_the_names_of_the_interface() {
+        let tags = NoteBody::Tag { tags: vec!["weekly".into(), "weekly".into()] };
+        let shown = Shown::fold(snapshot(1, 7, 0, "cp1"), &[copy("local", vec![note(1, tags), note(2, pin())])]);
+        let d = shown.document(at(60));
+        for field in "id lineage timeline cluster_id node member_id revision compact_revision taken_at state agreement \
+                      size sha256 stores tags pinned etcd_version age"
+            .split_whitespace()
+        {
+            assert!(d.get(field).is_some(), "{field}");
+        }
+        assert_eq!((d["age"].clone(), d["state"].clone()), (json!(60), json!("verified")));
+        assert_eq!((d["stores"].clone(), d["tags"].clone()), (json!(["local"]), json!(["weekly"])));
+        assert_eq!(d["pinned"], json!(true));
+    }
+
+    proptest! {
+        #[test]
+        fn order_of_notes_does_not_matter(
+            kinds in proptest::collection::vec((0i64..4, 0u8..5), 0..6).prop_flat_map(|v| (Just(v.clone()), Just(v).prop_shuffle()))
+        ) {
+            let body = |k: u8| match k {
+                0 => pin(),
+                1 => unpin(),
+                2 => look(true),
+                3 => look(false),
+                _ => NoteBody::Agreement { agreement: vec![Agreement::new("m", AgreementResult::Different)] },
+            };
+            let fold = |list: &[(i64, u8)]| {
+                let notes = list.iter().map(|(t, k)| note(*t, body(*k))).collect();
+                let s = Shown::fold(snapshot(1, 7, 0, "cp1"), &[copy("a", notes)]);
+                (s.state, s.pinned)
+            };
+            prop_assert_eq!(fold(&kinds.0), fold(&kinds.1));
+        }
+    }
+}

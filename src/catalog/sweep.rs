@@ -123,3 +123,104 @@ fn remove(store: &dyn Store, name: &str) -> Result<Option<String>> {
         Err(e) => Err(e),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::manifest::Manifest;
+    use crate::catalog::testing::{LINEAGE, MemStore, node, snapshot};
+
+    const OTHER: LineageId = LineageId([0xbb; 8]);
+
+    fn data(m: &Manifest) -> String {
+        Name::Data(m.lineage, m.id.clone(), m.codec).to_string()
+    }
+
+    fn manifest(m: &Manifest) -> String {
+        Name::Manifest(m.lineage, m.id.clone()).to_string()
+    }
+
+    fn scope(lineages: Option<LineageId>) -> SweepScope {
+        SweepScope { node: node("cp1"), lineages: lineages.map(|l| BTreeSet::from([l])) }
+    }
+
+    fn names(plan: &SweepPlan) -> Vec<&str> {
+        plan.items.iter().map(|i| i.name.as_str()).collect()
+    }
+
+    #[test]
+    fn only_own_data_without_a_manifest_in_that_store() {
+        let (a, b) = (MemStore::new("a"), MemStore::new("b"));
+        let complete = snapshot(1, 10, 0, "cp1");
+        a.publish(&complete);
+        b.put_text(&data(&complete), "half");
+        let own = snapshot(1, 20, 1, "cp1");
+        a.put_text(&data(&own), "abc");
+        let neighbour = snapshot(1, 30, 2, "cp1.x");
+        a.put_text(&data(&neighbour), "abc");
+        let elsewhere = Manifest { lineage: OTHER, ..snapshot(1, 40, 3, "cp1") };
+        a.put_text(&data(&elsewhere), "abc");
+        a.put_text(&format!("{LINEAGE}/snapshots/.refloat-tmp-1"), "x");
+        a.put_text(&format!("{}.bak", data(&own)), "x");
+        a.put_text(&format!("{LINEAGE}/changes/0001-89abcdef/cp1/{:020}-{:020}.seg.zst", 1, 2), "x");
+
+        let catalog = Catalog::read(&[&a as &dyn Store, &b]).unwrap();
+        let plan = SweepPlan::new(&catalog, &scope(Some(LINEAGE)));
+        assert_eq!(names(&plan), [data(&own), data(&complete)]);
+        assert_eq!(names(&SweepPlan::new(&catalog, &scope(None))).len(), 3);
+        assert!(a.has(&data(&own)), "a plan changes nothing");
+
+        let report = plan.act(&catalog);
+        assert_eq!((report.removed.len(), report.freed, report.kept.len()), (2, 7, 0));
+        assert!(!a.has(&data(&own)) && !b.has(&data(&complete)));
+        for stays in [data(&complete), manifest(&complete), data(&neighbour), data(&elsewhere)] {
+            assert!(a.has(&stays), "{stays}");
+        }
+        assert_eq!(a.objects.lock().unwrap().len(), 7);
+    }
+
+    #[test]
+    fn a_manifest_that_appears_or_cannot_be_read_keeps_its_data() {
+        let store = MemStore::new("a");
+        let (published, hidden, gone) =
+            (snapshot(1, 10, 0, "cp1"), snapshot(1, 20, 1, "cp1"), snapshot(1, 30, 2, "cp1"));
+        for m in [&published, &hidden, &gone] {
+            store.put_text(&data(m), "abc");
+        }
+        let catalog = Catalog::read(&[&store as &dyn Store]).unwrap();
+        let plan = SweepPlan::new(&catalog, &scope(None));
+        assert_eq!(plan.items.len(), 3);
+        store.publish(&published);
+        store.broken.lock().unwrap().insert(manifest(&hidden), Code::Io);
+        store.delete(&data(&gone)).unwrap();
+        let report = plan.act(&catalog);
+        let kept: Vec<&str> = report.kept.iter().map(|k| k.reason.as_str()).collect();
+        assert_eq!(kept.len(), 2);
+        assert!(kept[0].starts_with("look for manifest of"), "{kept:?}");
+        assert_eq!(kept[1], "a manifest has appeared");
+        assert!(store.has(&data(&published)) && store.has(&data(&hidden)));
+    }
+
+    #[test]
+    fn a_refused_delete_is_reported_and_the_rest_goes_on() {
+        let item = |name: String| SweepItem { store_at: 0, store: "a".into(), name, size: 3, reason: String::new() };
+        let store = MemStore::new("a");
+        let (good, own) = (snapshot(1, 10, 0, "cp1"), snapshot(1, 20, 1, "cp1"));
+        store.publish(&good);
+        store.put_text(&data(&own), "abc");
+        let catalog = Catalog::read(&[&store as &dyn Store]).unwrap();
+        // Even a plan that names other things does not remove them.
+        let plan = SweepPlan {
+            items: vec![
+                item(manifest(&good)),
+                item(data(&good)),
+                item("readme.txt".into()),
+                SweepItem { store_at: 9, ..item(data(&own)) },
+                item(data(&own)),
+            ],
+        };
+        let report = plan.act(&catalog);
+        assert_eq!((report.removed.len(), report.kept.len()), (1, 4));
+        assert!(store.has(&data(&good)) && store.has(&manifest(&good)) && !store.has(&data(&own)));
+    }
+}

@@ -22,6 +22,8 @@ pub(crate) struct MemStore {
     pub irregular: Vec<String>,
     /// A read of such a name fails with this code.
     pub broken: Mutex<BTreeMap<String, Code>>,
+    /// Changes each page before it is given out: a store that lies.
+    pub twist: Option<fn(Page) -> Page>,
     /// Reads that were made.
     pub reads: std::sync::atomic::AtomicUsize,
 }
@@ -127,7 +129,7 @@ impl Store for MemStore {
             let modified = Timestamp::UNIX_EPOCH;
             page.entries.push(Entry { name: name.clone(), size: bytes.len() as u64, modified, irregular });
         }
-        Ok(page)
+        Ok(self.twist.map_or_else(|| page.clone(), |twist| twist(page.clone())))
     }
 
     fn delete(&self, name: &str) -> Result<()> {

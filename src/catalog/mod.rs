@@ -42,7 +42,9 @@ pub use id::SnapshotId;
 pub use index::{Catalog, Entry};
 pub use list::{Filter, Lineages, Listing, Unfinished, Unreadable};
 pub use load::Loaded;
-pub use manifest::{check, Agreement, AgreementResult, Codec, HashKv, Imported, Manifest, NotChecked, Sha256, Size, State};
+pub use manifest::{
+    Agreement, AgreementResult, Codec, HashKv, Imported, Manifest, NotChecked, Sha256, Size, State, check,
+};
 pub use names::Name;
 pub use note::{Note, NoteBody, NoteKind};
 pub use place::{PlaceError, place};

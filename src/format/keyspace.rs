@@ -99,7 +99,9 @@ fn walk(db: &Db<'_>, at: Option<u64>, visit: &mut dyn FnMut(bool, &KeyValue<'_>)
         }
     }
     match at {
-        Some(wanted) if wanted < compact || wanted > newest => Err(KeyspaceFault::OutOfReach { wanted, compact, newest }),
+        Some(wanted) if wanted < compact || wanted > newest => {
+            Err(KeyspaceFault::OutOfReach { wanted, compact, newest })
+        }
         Some(wanted) => Ok(wanted),
         None => Ok(newest),
     }

@@ -75,7 +75,13 @@ pub fn candidates(members: &[MemberView], leader: Option<u64>) -> Vec<Candidate>
 }
 
 /// Asks as decided. Never fails: what cannot be asked is skipped with its reason.
-pub async fn ask(decisions: Vec<Decision>, file: HashKv, rows: u64, members: &[MemberView], access: &Access) -> Vec<Agreement> {
+pub async fn ask(
+    decisions: Vec<Decision>,
+    file: HashKv,
+    rows: u64,
+    members: &[MemberView],
+    access: &Access,
+) -> Vec<Agreement> {
     let mut results = Vec::new();
     for decision in decisions {
         let (id, result) = match decision {
@@ -104,7 +110,8 @@ async fn ask_one(id: u64, file: HashKv, rows: u64, members: &[MemberView], acces
         if status.is_leader() {
             return Ok(None);
         }
-        let patience = (PER_ROW * PATIENCE).saturating_mul(rows.min(u64::from(u32::MAX)) as u32).max(Duration::from_secs(2));
+        let patience =
+            (PER_ROW * PATIENCE).saturating_mul(rows.min(u64::from(u32::MAX)) as u32).max(Duration::from_secs(2));
         member.hash_kv(file.revision as i64, patience).await.map(Some)
     };
     match live.await {

@@ -19,8 +19,8 @@ use crate::catalog::Digest;
 use crate::error::{Code, Error, Result};
 use crate::etcd::{Member, StreamLimits};
 use crate::fs::Staged;
-use crate::store::codec::{FrameWriter, Written};
 use crate::store::LocalStore;
+use crate::store::codec::{FrameWriter, Written};
 
 /// zstd's fastest standard level: about a third of the size, at several times the speed of the stream.
 pub const LEVEL: i32 = 1;
@@ -133,7 +133,11 @@ fn sink(staged: Staged, mut blobs: mpsc::Receiver<Bytes>, on: &str) -> Result<Su
     let failed = |e: std::io::Error| {
         let full = e.kind() == std::io::ErrorKind::StorageFull || e.kind() == std::io::ErrorKind::QuotaExceeded;
         let error = Error::io("write snapshot to", on, e);
-        if full { error.remedy("free space on that file system: it filled up while the snapshot was written") } else { error }
+        if full {
+            error.remedy("free space on that file system: it filled up while the snapshot was written")
+        } else {
+            error
+        }
     };
     let (mut hasher, mut tail) = (Sha256::new(), Vec::<u8>::new());
     let flusher = Flusher::start(staged.file()).map_err(failed)?;

@@ -8,7 +8,7 @@ use super::evidence;
 use super::judge::{Judgement, Object, Trailer, judge};
 use super::open;
 use super::progress::Progress;
-use crate::catalog::{Manifest, Name, Note, NoteBody, Shown, State, check};
+use crate::catalog::{Manifest, Name, Node, Note, NoteBody, Shown, State, TailAt, check};
 use crate::error::{Code, Error, Result};
 use crate::format::check::{Finding, HashKv, Options};
 use crate::store::{LocalStore, Store};
@@ -53,7 +53,9 @@ pub fn file(path: &Path, proof: Proof, progress: &dyn Progress, cancel: &Cancell
     if judged.trailer == Trailer::Absent && proof == Proof::Required && judged.ok() {
         return Err(Error::new(Code::CannotBeProven, "verify", subject)
             .because("it has no SHA-256 trailer: its pages are sound, its values cannot be proven")
-            .remedy("use `refloat db check` for a plain database; only a file that a snapshot stream made has a trailer"));
+            .remedy(
+                "use `refloat db check` for a plain database; only a file that a snapshot stream made has a trailer",
+            ));
     }
     Ok(words(subject, judged, Vec::new()))
 }
@@ -71,7 +73,9 @@ fn damaged(subject: String, error: &Error) -> Checked {
 
 fn words(subject: String, judged: Judgement, mut notes: Vec<String>) -> Checked {
     let not_covered = match judged.trailer {
-        Trailer::Absent => vec!["content of keys and values: the file has no SHA-256 trailer that would prove it".into()],
+        Trailer::Absent => {
+            vec!["content of keys and values: the file has no SHA-256 trailer that would prove it".into()]
+        }
         Trailer::Good | Trailer::Wrong => Vec::new(),
     };
     notes.extend(judged.notes.iter().map(|note| match note.page {
@@ -81,22 +85,24 @@ fn words(subject: String, judged: Judgement, mut notes: Vec<String>) -> Checked 
     if let Some(content) = &judged.content
         && content.keys_without_lease > 0
     {
-        notes.push(format!("{} keys are bound to a lease that does not exist: they would never expire", content.keys_without_lease));
+        notes.push(format!(
+            "{} keys are bound to a lease that does not exist: they would never expire",
+            content.keys_without_lease
+        ));
     }
     Checked { subject, findings: judged.findings, hash_kv: judged.hash_kv, not_covered, notes }
 }
 
-/// Judges a snapshot in one store against its bytes and its manifest, and leaves a note about it there.
+/// Judges a snapshot in one store against its bytes and its manifest.
 pub fn snapshot(
     store: &LocalStore,
     shown: &Shown,
-    node: &crate::catalog::Node,
     progress: &dyn Progress,
     cancel: &CancellationToken,
 ) -> Result<Checked> {
     let manifest = &shown.manifest;
     let subject = manifest.id.to_string();
-    let checked = match open::stored(store, manifest) {
+    let mut checked = match open::stored(store, manifest) {
         Ok((object, index)) => {
             let on = format!("{subject} in store {}", store.name());
             let judged = judge(&object, &on, Options::default(), progress, cancel)?;
@@ -109,12 +115,10 @@ pub fn snapshot(
         Err(error) if matches!(error.code(), Code::DataInvalid | Code::NotFound) => damaged(subject, &error),
         Err(error) => return Err(error),
     };
-    let mut checked = checked;
     if shown.state == State::Disputed {
-        checked.notes.push("disputed: a member has another content at the same revision; see `refloat snapshot show`".into());
-    }
-    if let Err(error) = leave_note(store, manifest, node, &checked) {
-        checked.notes.push(format!("the result is not recorded in store {}: {error}: {}", store.name(), error.why().join(": ")));
+        checked
+            .notes
+            .push("disputed: a member has another content at the same revision; see `refloat snapshot show`".into());
     }
     Ok(checked)
 }
@@ -130,7 +134,10 @@ fn against_manifest(judged: &Judgement, manifest: &Manifest, object: &Object) ->
         differs("database", "SHA-256 of the database is not the one in its manifest".into());
     }
     if judged.db_len != manifest.size.db {
-        differs("database", format!("the database has {} bytes, its manifest says {}", judged.db_len, manifest.size.db));
+        differs(
+            "database",
+            format!("the database has {} bytes, its manifest says {}", judged.db_len, manifest.size.db),
+        );
     }
     if let Some(content) = &judged.content {
         let (revision, compact) = (content.revision as i64, content.compact_revision as i64);
@@ -138,7 +145,7 @@ fn against_manifest(judged: &Judgement, manifest: &Manifest, object: &Object) ->
             differs("database", format!("revision {revision} (compacted at {compact}) is not the one in its manifest"));
         }
         let tail = evidence::tail_at(object.bytes(), judged.db_len, content.revision, content.compact_revision);
-        if let (crate::catalog::TailAt::Rows(digest), Some(wanted)) = (tail, manifest.tail)
+        if let (TailAt::Rows(digest), Some(wanted)) = (tail, manifest.tail)
             && digest != wanted
         {
             differs("database", "the rows of the last revision are not the ones in its manifest".into());
@@ -152,7 +159,8 @@ fn against_manifest(judged: &Judgement, manifest: &Manifest, object: &Object) ->
     findings
 }
 
-fn leave_note(store: &LocalStore, manifest: &Manifest, node: &crate::catalog::Node, checked: &Checked) -> Result<()> {
+/// Records the outcome beside the snapshot: a copy that was found damaged no longer counts as a backup.
+pub fn record(store: &LocalStore, manifest: &Manifest, node: &Node, checked: &Checked) -> Result<()> {
     let all = [check::STORED, check::TRAILER, check::TREE, check::ROWS, check::HASH_KV];
     let body = NoteBody::Verified {
         ok: checked.ok(),

@@ -83,7 +83,8 @@ pub fn split(len: u64) -> (u64, bool, Option<String>) {
         0 => (len, false, None),
         TRAILER => (len - TRAILER, true, None),
         rest => {
-            let message = format!("{len} bytes are neither whole pages nor whole pages and a trailer of 32: cut or padded");
+            let message =
+                format!("{len} bytes are neither whole pages nor whole pages and a trailer of 32: cut or padded");
             (len - rest, false, Some(message))
         }
     }
@@ -254,7 +255,10 @@ fn frames(
             let mut offset = from;
             while offset < to {
                 let mut piece = vec![0; PIECE.min(to - offset) as usize];
-                framed.source().read_at(offset, &mut piece).map_err(|e| Error::io("read", format!("{on} at byte {offset}"), e))?;
+                framed
+                    .source()
+                    .read_at(offset, &mut piece)
+                    .map_err(|e| Error::io("read", format!("{on} at byte {offset}"), e))?;
                 offset += piece.len() as u64;
                 hasher.update(&piece);
             }
@@ -265,7 +269,10 @@ fn frames(
             let range = framed.frame_range(i);
             between(&mut hasher, position, range.start)?;
             let mut raw = vec![0; (range.end - range.start) as usize];
-            framed.source().read_at(range.start, &mut raw).map_err(|e| Error::io("read", format!("{on} at byte {}", range.start), e))?;
+            framed
+                .source()
+                .read_at(range.start, &mut raw)
+                .map_err(|e| Error::io("read", format!("{on} at byte {}", range.start), e))?;
             hasher.update(&raw);
             position = range.end;
             if raw_in.send((i, raw)).is_err() {

@@ -35,7 +35,8 @@ pub fn stored(store: &LocalStore, manifest: &Manifest) -> Result<(Object, Option
         return Err(Error::new(Code::DataInvalid, "open", format!("{name} in store {}", store.name()))
             .because(format!("it has {len} bytes, its manifest says {}", manifest.size.stored)));
     }
-    let framed = Framed::open(source).map_err(|e| e.into_error("open", &format!("{name} in store {}", store.name())))?;
+    let framed =
+        Framed::open(source).map_err(|e| e.into_error("open", &format!("{name} in store {}", store.name())))?;
     let note = match framed.index_state() {
         IndexState::Stored => None,
         IndexState::Rebuilt(why) => Some(format!("the frame index was rebuilt: {why}")),

@@ -5,7 +5,8 @@ use std::time::Duration;
 use crate::config::EtcdSettings;
 use crate::error::{Code, Error, Result};
 use crate::etcd::{
-    Access, AccessFiles, Chosen, ClusterView, Member, MemberStatus, defects, host_addresses, own_member, pick, resolve, view,
+    Access, AccessFiles, Chosen, ClusterView, Member, MemberStatus, defects, host_addresses, own_member, pick, resolve,
+    view,
 };
 
 /// The member and what it says of itself.
@@ -65,7 +66,10 @@ pub async fn preflight(etcd: &EtcdSettings, by_hand: Option<&str>) -> Result<Fit
     }
     for defect in defects(&status.version) {
         let fixed = defect.fixed_in.map(|v| format!("fixed in {v}")).unwrap_or_else(|| "no fixed version known".into());
-        warnings.push(format!("etcd {}: {} ({}; {fixed}; {})", status.version, defect.summary, defect.id, defect.reference));
+        warnings.push(format!(
+            "etcd {}: {} ({}; {fixed}; {})",
+            status.version, defect.summary, defect.id, defect.reference
+        ));
     }
     for alarm in &view.alarms {
         warnings.push(format!("member {:x} has raised the alarm {}", alarm.member_id, alarm.kind.word()));

@@ -35,7 +35,12 @@ impl Publication<'_> {
 
     /// Publishes into the store that holds the staged file, then copies into the others. Gives one outcome a
     /// store and the warnings.
-    pub fn run(&self, staged: Staged, home: &Arc<LocalStore>, others: &[Arc<LocalStore>]) -> Result<(Vec<StoreOutcome>, Vec<String>)> {
+    pub fn run(
+        &self,
+        staged: Staged,
+        home: &Arc<LocalStore>,
+        others: &[Arc<LocalStore>],
+    ) -> Result<(Vec<StoreOutcome>, Vec<String>)> {
         let on = format!("store {}", home.name());
         // The bytes stay readable through their own handle, whatever becomes of the first store.
         let file = staged.file().try_clone().map_err(|e| Error::io("open staged file in", &on, e))?;
@@ -96,7 +101,8 @@ impl Publication<'_> {
 
     fn commit(&self, store: &LocalStore) -> Result<()> {
         let name = Name::Manifest(self.manifest.lineage, self.manifest.id.clone()).to_string();
-        let bytes = self.manifest.to_bytes().map_err(|e| Error::new(Code::Internal, "encode manifest", &name).because(e))?;
+        let bytes =
+            self.manifest.to_bytes().map_err(|e| Error::new(Code::Internal, "encode manifest", &name).because(e))?;
         crash_point!("take::before_manifest");
         store.create(&name, &bytes)?;
         crash_point!("take::manifest");

@@ -29,9 +29,9 @@ impl Room {
     /// Bytes that the snapshot is expected to take: by the ratio of the last one, else as large as the database.
     pub fn expected(&self) -> u64 {
         match self.last {
-            Some((stored, plain)) if plain > 0 => {
-                (u128::from(self.db_size) * u128::from(stored)).div_ceil(u128::from(plain)).min(u128::from(u64::MAX)) as u64
-            }
+            Some((stored, plain)) if plain > 0 => (u128::from(self.db_size) * u128::from(stored))
+                .div_ceil(u128::from(plain))
+                .min(u128::from(u64::MAX)) as u64,
             _ => self.db_size,
         }
     }
@@ -54,7 +54,9 @@ impl Room {
     /// `TooLittleSpace` with the numbers when it does not fit.
     pub fn check(&self, store: &str) -> Result<(), Error> {
         let short = |why: String, remedy: &str| {
-            Err(Error::new(Code::TooLittleSpace, "make room for a snapshot in store", store).because(why).remedy(remedy))
+            Err(Error::new(Code::TooLittleSpace, "make room for a snapshot in store", store)
+                .because(why)
+                .remedy(remedy))
         };
         let (needed, expected) = (self.needed(), self.expected());
         if let Some((total, free)) = self.space {

@@ -39,12 +39,7 @@ impl OpenStores {
 
     /// Opens for reading; works without a state directory. An error only when none of them can be read.
     pub fn for_reading(settings: &Settings, only: &[String]) -> Result<OpenStores> {
-        let known = match Dir::open(&settings.paths.state) {
-            Ok(state) => KnownStores::load(&state)?,
-            // Never taken before, or somebody else's: the marker alone has to do.
-            Err(_) => KnownStores::default(),
-        };
-        OpenStores::open(settings, only, known, Mode::Read)?.or_first_failure()
+        OpenStores::open(settings, only, known(settings)?, Mode::Read)?.or_first_failure()
     }
 
     /// Opens each and keeps what happened, also when all fail.
@@ -73,6 +68,11 @@ impl OpenStores {
 
     pub fn good(&self) -> impl Iterator<Item = &Opened> {
         self.good.iter()
+    }
+
+    /// The same store, with the right to create.
+    pub fn writable(&self, opened: &Opened) -> Result<LocalStore> {
+        LocalStore::open(&request(&opened.settings, Mode::Write), self.known.get(&opened.settings.path))
     }
 
     /// For the catalogue.
@@ -115,7 +115,12 @@ impl OpenStores {
         if !self.good.is_empty() {
             return Ok(());
         }
-        Err(self.failed.drain(..).next().map(|(_, error)| error).unwrap_or_else(|| Error::new(Code::Internal, "choose store", "")))
+        Err(self
+            .failed
+            .drain(..)
+            .next()
+            .map(|(_, error)| error)
+            .unwrap_or_else(|| Error::new(Code::Internal, "choose store", "")))
     }
 
     /// Notes what was seen where. A failure is only a warning: the snapshot exists.
@@ -126,6 +131,15 @@ impl OpenStores {
         if let Err(error) = self.known.save(state) {
             progress.warn(&format!("{error}: {}", error.why().join(": ")));
         }
+    }
+}
+
+/// What was seen where, for commands that only read.
+pub fn known(settings: &Settings) -> Result<KnownStores> {
+    match Dir::open(&settings.paths.state) {
+        Ok(state) => KnownStores::load(&state),
+        // Never taken before, or somebody else's: the marker alone has to do.
+        Err(_) => Ok(KnownStores::default()),
     }
 }
 

@@ -17,8 +17,8 @@ use super::publish::{Publication, StoreOutcome};
 use super::stores::{OpenStores, Opened};
 use crate::catalog::history::Seen;
 use crate::catalog::{
-    Agreement, Catalog, Codec, Digest, EtcdId, Evidence, Manifest, Node, NotChecked, Placement, Sha256, Shown, Size, SnapshotId, State,
-    SweepPlan, SweepScope, TailAt, check, place, read_known, shown, time,
+    Agreement, Catalog, Codec, Digest, EtcdId, Evidence, Manifest, Node, NotChecked, Placement, Sha256, Shown, Size,
+    SnapshotId, State, SweepPlan, SweepScope, TailAt, check, place, read_known, shown, time,
 };
 use crate::config::Settings;
 use crate::crash_point;
@@ -143,7 +143,8 @@ pub async fn take(
 
     progress.step("stream");
     let home = stores.home()?;
-    let deadline = Duration::from_secs(fit.status.db_size / SLOWEST).max(SHORTEST_DEADLINE).min(settings.snapshot.max_duration);
+    let deadline =
+        Duration::from_secs(fit.status.db_size / SLOWEST).max(SHORTEST_DEADLINE).min(settings.snapshot.max_duration);
     let limits = StreamLimits::new(settings.snapshot.stall_timeout, deadline);
     let captured = capture(&fit.member, &home.store, limits, fit.status.db_size, &*progress, cancel).await?;
     crash_point!("take::streamed");
@@ -165,7 +166,8 @@ pub async fn take(
     if placement.alarm {
         progress.warn(&format!("this history is not the one before: {}", reasons.join("; ")));
     }
-    let manifest = manifest(&node, &fit, &captured, &judgement, &content, &placement, agreement, &request.tags, &object)?;
+    let manifest =
+        manifest(&node, &fit, &captured, &judgement, &content, &placement, agreement, &request.tags, &object)?;
     let seen = Seen { node, at: Timestamp::now(), revision: manifest.revision, reasons: reasons.clone() };
     let others: Vec<_> = stores.good().filter(|s| s.name != home.name).map(|s| s.store.clone()).collect();
     let (mut outcomes, staged) = (stores.failures(), captured.staged);
@@ -188,7 +190,8 @@ pub async fn take(
         }
     }
     stores.remember(&state, &holders, &manifest.id.to_string(), &*progress);
-    let copies: Vec<shown::Copy> = holders.iter().map(|store| shown::Copy { store: store.clone(), ..Default::default() }).collect();
+    let copies: Vec<shown::Copy> =
+        holders.iter().map(|store| shown::Copy { store: store.clone(), ..Default::default() }).collect();
     Ok(Outcome::Taken(Box::new(Taken {
         snapshot: Shown::fold(manifest, &copies),
         stores: outcomes,
@@ -215,7 +218,13 @@ pub fn open_state(settings: &Settings) -> Result<Dir> {
 }
 
 /// Waits for the lock, saying who has it; or fails at once when told not to wait.
-async fn lock(state: &Dir, node: &Node, no_wait: bool, progress: &dyn Progress, cancel: &CancellationToken) -> Result<Lock> {
+async fn lock(
+    state: &Dir,
+    node: &Node,
+    no_wait: bool,
+    progress: &dyn Progress,
+    cancel: &CancellationToken,
+) -> Result<Lock> {
     let holder = Holder::current("snapshot take", node.as_str());
     let mut said = None;
     loop {
@@ -257,7 +266,10 @@ fn sweep(stores: &OpenStores, node: &Node, cluster: EtcdId, progress: &dyn Progr
     let scope = SweepScope { node: node.clone(), lineages: Some(lineages) };
     let report = SweepPlan::new(&catalog, &scope).act(&catalog);
     for item in &report.removed {
-        progress.warn(&format!("removed a leftover of a killed run from store {}: {} ({} bytes)", item.store, item.name, item.size));
+        progress.warn(&format!(
+            "removed a leftover of a killed run from store {}: {} ({} bytes)",
+            item.store, item.name, item.size
+        ));
     }
     for kept in &report.kept {
         progress.warn(&format!("left {} in store {}: {}", kept.name, kept.store, kept.reason));
@@ -275,7 +287,8 @@ async fn judge_captured(
     let on = "the captured snapshot";
     let file = captured.staged.file().try_clone().map_err(|e| Error::io("read back", on, e))?;
     let plain = PlainFile::new(file, on)?;
-    let framed = Framed::open(Arc::new(plain) as Arc<dyn crate::format::ReadAt>).map_err(|e| e.into_error("read back", on))?;
+    let framed =
+        Framed::open(Arc::new(plain) as Arc<dyn crate::format::ReadAt>).map_err(|e| e.into_error("read back", on))?;
     let object = Object::Framed(Arc::new(framed));
     let options = Options { wanted_key: evidence::namespace_key(&settings.etcd.prefix), ..Options::default() };
     let (judged, token) = (object.clone(), cancel.clone());
@@ -283,7 +296,9 @@ async fn judge_captured(
         .await
         .map_err(|e| Error::new(Code::Internal, "verify", on).because(e))??;
     // Both passes saw the same bytes, or the disk lies.
-    if judgement.db_sha256 != captured.db_sha256 || judgement.stored_sha256 != Some(Digest(captured.written.stored_sha256)) {
+    if judgement.db_sha256 != captured.db_sha256
+        || judgement.stored_sha256 != Some(Digest(captured.written.stored_sha256))
+    {
         return Err(Error::new(Code::Io, "read back", on)
             .because("what was written and what is read differ")
             .remedy("check the disk of that store"));
@@ -299,7 +314,13 @@ async fn agree(settings: &Settings, fit: &Fit, judgement: &Judgement, content: &
 }
 
 /// Reads the stores, then the cluster's revision (in this order), then decides.
-async fn place_it(stores: &OpenStores, fit: &Fit, content: &Content, object: &Object, db_len: u64) -> Result<Placement> {
+async fn place_it(
+    stores: &OpenStores,
+    fit: &Fit,
+    content: &Content,
+    object: &Object,
+    db_len: u64,
+) -> Result<Placement> {
     let known = {
         let list = stores.list();
         read_known(&Catalog::read(&list)?)
@@ -317,7 +338,8 @@ async fn place_it(stores: &OpenStores, fit: &Fit, content: &Content, object: &Ob
         Ok(revision) => evidence::tail_at(bytes, db_len, revision, content.compact_revision),
         Err(_) => TailAt::Unknown,
     };
-    place(&evidence, &tail, &known, crate::fs::random()?).map_err(|e| Error::new(Code::DataInvalid, "place snapshot", "").because(e))
+    place(&evidence, &tail, &known, crate::fs::random()?)
+        .map_err(|e| Error::new(Code::DataInvalid, "place snapshot", "").because(e))
 }
 
 #[allow(clippy::too_many_arguments)] // everything that was found out, in one document
@@ -374,7 +396,11 @@ fn manifest(
         agreement,
         tail,
         etcd_version: version(&fit.status.version),
-        storage_version: content.meta.storage_version.clone().or_else(|| captured.storage_version.as_deref().and_then(version)),
+        storage_version: content
+            .meta
+            .storage_version
+            .clone()
+            .or_else(|| captured.storage_version.as_deref().and_then(version)),
         cluster_version: content.cluster_version.clone(),
         raft_term: content.meta.term,
         raft_index: content.meta.consistent_index,

@@ -4,6 +4,10 @@ use serde::{Serialize, Serializer};
 
 use crate::cli::list::Row;
 use crate::cli::output::{self, Document, fields, printable, table};
+use crate::format::check::Content;
+use crate::format::{buckets, keyspace, kubernetes};
+use crate::snapshot::judge::Trailer;
+use crate::store::Form;
 
 /// `db inspect`.
 #[derive(Debug, Serialize)]
@@ -23,9 +27,9 @@ pub struct InspectDocument {
     pub pages: u64,
     /// bbolt's transaction number.
     pub txid: u64,
-    pub revision: i64,
-    /// -1: never compacted.
-    pub compact_revision: i64,
+    pub revision: u64,
+    /// 0: never compacted.
+    pub compact_revision: u64,
     /// Live keys at `revision`.
     pub keys: u64,
     /// Rows of all revisions, tombstones too.
@@ -37,6 +41,8 @@ pub struct InspectDocument {
     pub storage_version: Option<String>,
     pub term: Option<u64>,
     pub index: Option<u64>,
+    /// What is wrong with the file; `db check` names it.
+    pub findings: usize,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -53,8 +59,9 @@ pub struct MemberRow {
 pub struct HashKvDocument {
     pub schema: u32,
     pub hash: u32,
-    pub revision: i64,
-    pub compact_revision: i64,
+    pub revision: u64,
+    /// 0: never compacted.
+    pub compact_revision: u64,
 }
 
 /// `db keys` up to its list `keys`, whose rows follow one by one through [`List`](crate::cli::list::List): there may
@@ -62,7 +69,7 @@ pub struct HashKvDocument {
 #[derive(Debug, Serialize)]
 pub struct KeysHead {
     pub schema: u32,
-    pub revision: i64,
+    pub revision: u64,
 }
 
 #[derive(Debug, Clone, Serialize)]
@@ -83,6 +90,8 @@ pub struct GetDocument {
     pub schema: u32,
     #[serde(flatten)]
     pub row: KeyRow,
+    /// `null` when the value is no Kubernetes object that can be read.
+    pub object: Option<ObjectRow>,
     pub value: Bytes,
 }
 
@@ -115,6 +124,80 @@ impl Bytes {
     }
 }
 
+impl InspectDocument {
+    pub fn new(file: String, form: &Form, trailer: Trailer, size: u64, findings: usize, content: Content) -> Self {
+        let member = |m: buckets::Member| MemberRow {
+            id: format!("{:x}", m.id),
+            name: m.name,
+            peer_urls: m.peer_urls,
+            client_urls: m.client_urls,
+            learner: m.is_learner,
+        };
+        InspectDocument {
+            schema: output::SCHEMA,
+            file,
+            codec: if *form == Form::Plain { "plain" } else { "zstd" }.into(),
+            size,
+            in_use: Some(content.in_use),
+            trailer: trailer != Trailer::Absent,
+            page_size: content.page_size,
+            pages: content.size / u64::from(content.page_size.max(1)),
+            txid: content.txid,
+            revision: content.revision,
+            compact_revision: content.compact_revision,
+            keys: content.live_keys,
+            rows: content.rows,
+            leases: content.leases,
+            members: content.members.into_iter().map(member).collect(),
+            alarms: content.alarms.into_iter().map(|(id, name)| format!("{id:x} {name}")).collect(),
+            cluster_version: content.cluster_version,
+            storage_version: content.meta.storage_version,
+            term: content.meta.term,
+            index: content.meta.consistent_index,
+            findings,
+        }
+    }
+}
+
+impl From<keyspace::Key> for KeyRow {
+    fn from(key: keyspace::Key) -> Self {
+        KeyRow {
+            key: Bytes(key.key),
+            create_revision: key.create_revision,
+            mod_revision: key.mod_revision,
+            version: key.version,
+            lease: (key.lease != 0).then(|| format!("{:x}", key.lease)),
+            size: key.size,
+        }
+    }
+}
+
+impl GetDocument {
+    pub fn new(row: KeyRow, value: Vec<u8>) -> Self {
+        let object = match kubernetes::decode(&value) {
+            kubernetes::Stored::Object(object) => Some(ObjectRow {
+                api_version: object.api_version,
+                kind: object.kind,
+                namespace: object.namespace,
+                name: object.name,
+                uid: object.uid,
+            }),
+            kubernetes::Stored::Encrypted(_) | kubernetes::Stored::Other => None,
+        };
+        GetDocument { schema: output::SCHEMA, row, object, value: Bytes(value) }
+    }
+}
+
+/// What a stored Kubernetes object is.
+#[derive(Debug, Clone, Serialize)]
+pub struct ObjectRow {
+    pub api_version: String,
+    pub kind: String,
+    pub namespace: String,
+    pub name: String,
+    pub uid: String,
+}
+
 impl Document for InspectDocument {
     fn table(&self) -> String {
         let optional = |number: Option<u64>| number.map(|n| n.to_string()).unwrap_or_default();
@@ -135,6 +218,10 @@ impl Document for InspectDocument {
             ("storage version", self.storage_version.clone().unwrap_or_default()),
             ("raft term", optional(self.term)),
             ("raft index", optional(self.index)),
+            (
+                "findings",
+                if self.findings == 0 { String::new() } else { format!("{}: see `refloat db check`", self.findings) },
+            ),
         ]);
         if !self.members.is_empty() {
             let rows = self.members.iter().map(|member| {
@@ -179,12 +266,12 @@ mod tests {
 
     #[test]
     fn hashkv_has_the_documented_names() {
-        let document = HashKvDocument { schema: 1, hash: 7, revision: 9, compact_revision: -1 };
+        let document = HashKvDocument { schema: 1, hash: 7, revision: 9, compact_revision: 0 };
         assert_eq!(
             printed(&document, Format::Jsonl),
-            "{\"schema\":1,\"hash\":7,\"revision\":9,\"compact_revision\":-1}\n"
+            "{\"schema\":1,\"hash\":7,\"revision\":9,\"compact_revision\":0}\n"
         );
-        assert_eq!(printed(&document, Format::Table), "7 at revision 9, compact revision -1\n");
+        assert_eq!(printed(&document, Format::Table), "7 at revision 9, compact revision 0\n");
     }
 
     #[test]
@@ -198,7 +285,7 @@ mod tests {
 
     #[test]
     fn a_pipe_gets_the_value_as_it_is() {
-        let document = GetDocument { schema: 1, row: row(b"k"), value: Bytes(b"v\nw".to_vec()) };
+        let document = GetDocument::new(row(b"k"), b"v\nw".to_vec());
         for (format, expected) in [(Format::Table, "v\nw"), (Format::Jsonl, "{\"schema\":1")] {
             let sink = output::tests::Captured::default();
             output::Output::new(format, Box::new(sink.clone())).bytes_or(&document.value.0, &document).unwrap();
@@ -209,11 +296,11 @@ mod tests {
 
     #[test]
     fn get_has_row_and_value() {
-        let document = GetDocument { schema: 1, row: row(b"k"), value: Bytes(b"v".to_vec()) };
+        let document = GetDocument::new(row(b"k"), b"v".to_vec());
         assert_eq!(
             printed(&document, Format::Jsonl),
             "{\"schema\":1,\"key\":\"k\",\"create_revision\":2,\"mod_revision\":5,\"version\":3,\"lease\":null,\"size\":4,\
-             \"value\":\"v\"}\n"
+             \"object\":null,\"value\":\"v\"}\n"
         );
     }
 
@@ -237,7 +324,7 @@ mod tests {
             pages: 256,
             txid: 8,
             revision: 9,
-            compact_revision: -1,
+            compact_revision: 0,
             keys: 3,
             rows: 8,
             leases: 0,
@@ -247,6 +334,7 @@ mod tests {
             storage_version: None,
             term: Some(2),
             index: Some(12),
+            findings: 0,
         };
         let text = printed(&document, Format::Table);
         assert!(text.contains("trailer          none: value bytes cannot be proven\n"), "{text}");

@@ -15,10 +15,10 @@ use super::output::SCHEMA;
 use crate::catalog::{Catalog, Filter, Lineages, Listing, Node, Shown};
 use crate::error::{Code, Error, Exit, Result};
 use crate::snapshot::check::{self, Proof};
+use crate::snapshot::export;
 use crate::snapshot::progress::Progress;
 use crate::snapshot::stores::OpenStores;
 use crate::snapshot::take::{self, TakeRequest};
-use crate::snapshot::export;
 
 pub use document::{
     ExportDocument, Kind, ListDocument, Others, Outcome, PreflightDocument, PreflightStore, ShowDocument, Snapshot,
@@ -292,7 +292,13 @@ fn verify_copies(
 ) -> Result<Vec<VerifyDocument>> {
     let mut results = Vec::new();
     for opened in stores.good().filter(|s| shown.stores.contains(&s.name)) {
-        let mut document = VerifyDocument::from(check::snapshot(&opened.store, shown, node, progress, cancel)?);
+        let mut checked = check::snapshot(&opened.store, shown, progress, cancel)?;
+        let recorded = stores.writable(opened).and_then(|s| check::record(&s, &shown.manifest, node, &checked));
+        if let Err(error) = recorded {
+            let why = error.why().pop().unwrap_or_default();
+            checked.notes.push(format!("the result could not be recorded in store {}: {why}", opened.name));
+        }
+        let mut document = VerifyDocument::from(checked);
         if shown.stores.len() > 1 {
             document.subject = format!("{} in store {}", document.subject, opened.name);
         }

@@ -5,7 +5,14 @@ mod document;
 use clap::{Args, Subcommand};
 
 use super::context::{Context, Ending};
-use crate::error::{Code, Error, Result};
+use super::failure::ErrorDocument;
+use super::output::SCHEMA;
+use crate::catalog::Catalog;
+use crate::config::StoreSettings;
+use crate::error::{Code, Error, Exit, Result};
+use crate::fs::{Holder, Lock};
+use crate::snapshot::{stores, take};
+use crate::store::{KnownStores, LocalStore, Mode, Store};
 
 pub use document::{CheckDocument, CheckResult, InitDocument, ListDocument, State, StoreRow};
 
@@ -51,20 +58,115 @@ pub async fn run(command: Command, context: &Context) -> Result<Ending> {
 }
 
 async fn init(args: InitArgs, context: &Context) -> Result<Ending> {
-    context.store_named(&args.name)?;
-    Err(not_linked("make a store"))
+    let settings = context.settings()?.clone();
+    let one = context.store_named(&args.name)?.clone();
+    let document = aside(move || {
+        let state = take::open_state(&settings)?;
+        let node = take::node(&settings)?;
+        // Whoever changes what is known of stores holds the lock.
+        let _lock = Lock::try_acquire(&state, take::LOCK, &Holder::current("store init", node.as_str()))?
+            .into_lock("make a store")?;
+        let mut known = KnownStores::load(&state)?;
+        let before = LocalStore::open(&stores::request(&one, Mode::Read), None).ok().map(|s| s.id().to_string());
+        let store = LocalStore::open(&stores::request(&one, Mode::Init), known.get(&one.path))?;
+        known.remember(&one.path, store.id(), None);
+        known.save(&state)?;
+        let created = before.as_deref() != Some(store.id());
+        Ok(InitDocument {
+            schema: SCHEMA,
+            name: one.name,
+            id: store.id().into(),
+            location: store.path().display().to_string(),
+            created,
+        })
+    });
+    context.output.document(&document.await?)?;
+    Ok(Ending::Good)
 }
 
 async fn list(_args: ListArgs, context: &Context) -> Result<Ending> {
-    context.stores()?;
-    Err(not_linked("list stores"))
+    let (known, chosen) = known_and_chosen(context)?;
+    let rows = aside(move || Ok(chosen.iter().map(|one| row(one, &known)).collect()));
+    let document = ListDocument { schema: SCHEMA, stores: rows.await? };
+    context.output.document(&document)?;
+    Ok(Ending::Good)
+}
+
+fn row(one: &StoreSettings, known: &KnownStores) -> StoreRow {
+    let opened = LocalStore::open(&stores::request(one, Mode::Read), known.get(&one.path));
+    let space = opened.as_ref().ok().and_then(|s| s.space().ok().flatten());
+    let state = match &opened {
+        Ok(store) if store.id().is_empty() => State::Empty,
+        Ok(_) => State::Ready,
+        Err(error) => match error.code() {
+            Code::StoreMissing => State::Missing,
+            Code::StoreForeign => State::Foreign,
+            Code::StoreVanished => State::Vanished,
+            Code::StoreNotWritable => State::NotWritable,
+            _ => State::Unreadable,
+        },
+    };
+    StoreRow {
+        name: one.name.clone(),
+        url: one.url.to_string(),
+        state,
+        id: opened.as_ref().ok().map(|s| s.id().to_string()).filter(|id| !id.is_empty()),
+        free: space.map(|s| s.free),
+        total: space.map(|s| s.total),
+        error: opened.as_ref().err().map(ErrorDocument::from),
+    }
 }
 
 async fn check(_args: CheckArgs, context: &Context) -> Result<Ending> {
-    context.stores()?;
-    Err(not_linked("check stores"))
+    let (known, chosen) = known_and_chosen(context)?;
+    let results = aside(move || {
+        let outcome = |one: &StoreSettings| {
+            let mut checks = Vec::new();
+            let result = check_one(one, &known, &mut checks);
+            let exit = result.as_ref().err().map(Error::exit);
+            let error = result.as_ref().err().map(ErrorDocument::from);
+            (exit, CheckResult { name: one.name.clone(), ok: error.is_none(), checks, error })
+        };
+        Ok(chosen.iter().map(outcome).collect::<Vec<_>>())
+    });
+    let (exits, stores): (Vec<Option<Exit>>, Vec<CheckResult>) = results.await?.into_iter().unzip();
+    context.output.document(&CheckDocument { schema: SCHEMA, ok: stores.iter().all(|s| s.ok), stores })?;
+    Ok(exits.into_iter().flatten().next().map_or(Ending::Good, Ending::Bad))
 }
 
-fn not_linked(what: &str) -> Error {
-    Error::new(Code::Internal, what, "").because("this build has no stores")
+/// Each look is noted once it succeeded. An empty directory is only looked at: a check makes no store.
+fn check_one(one: &StoreSettings, known: &KnownStores, checks: &mut Vec<String>) -> Result<()> {
+    let read = LocalStore::open(&stores::request(one, Mode::Read), known.get(&one.path))?;
+    if read.id().is_empty() {
+        checks.push("empty, becomes a store on first use".into());
+        return Ok(());
+    }
+    checks.push("marker".into());
+    let catalog = Catalog::read(&[&read as &dyn Store])?;
+    checks.push("list".into());
+    if let Some(newest) = catalog.all_entries().filter(|e| e.has_manifest()).max_by_key(|e| e.id().taken_at()) {
+        let loaded = catalog.load(&newest);
+        if let Some(bad) = loaded.unreadable.first() {
+            let error = Error::new(Code::DataInvalid, "read newest manifest in store", &one.name);
+            return Err(error.because(format!("{}: {}", bad.name, bad.reason)));
+        }
+        checks.push("newest manifest".into());
+    }
+    // Writes a file that never gets a name.
+    let write = LocalStore::open(&stores::request(one, Mode::Write), known.get(&one.path))?;
+    let staged = write.stage()?;
+    let failed = |e| Error::io("write to store", &one.name, e);
+    std::io::Write::write_all(&mut staged.file(), b"refloat store check").map_err(failed)?;
+    staged.file().sync_all().map_err(failed)?;
+    checks.push("write".into());
+    Ok(())
+}
+
+fn known_and_chosen(context: &Context) -> Result<(KnownStores, Vec<StoreSettings>)> {
+    let known = stores::known(context.settings()?)?;
+    Ok((known, context.stores()?.into_iter().cloned().collect()))
+}
+
+async fn aside<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+    tokio::task::spawn_blocking(work).await.map_err(|e| Error::new(Code::Internal, "look at stores", "").because(e))?
 }

@@ -119,7 +119,6 @@ fn matches(spec: &str, entry: &Entry<'_>) -> bool {
 mod tests {
     use super::*;
     use crate::catalog::manifest::{Agreement, AgreementResult, Imported, Manifest};
-    use crate::catalog::names::Name;
     use crate::catalog::testing::{LINEAGE, MemStore, at, node, snapshot};
     use crate::store::Store;
 
@@ -231,7 +230,7 @@ mod tests {
     fn one_that_cannot_be_read_says_why() {
         let store = MemStore::new("a");
         let m = snapshot(1, 10, 0, "cp1");
-        store.put_text(&Name::Manifest(m.lineage, m.id.clone()).to_string(), m.to_bytes().unwrap());
+        store.put_text(&m.name().to_string(), m.to_bytes().unwrap());
         let catalog = Catalog::read(&[&store as &dyn Store]).unwrap();
         let error = catalog.find("cp1", &node("cp1"), None).unwrap_err();
         assert_eq!(error.code(), Code::DataInvalid);

@@ -119,7 +119,11 @@ impl<'a> Catalog<'a> {
         for store in stores {
             let read = Catalog::default().with_store(catalog.stores.len(), *store, &mut nodes);
             match read.map_err(|e| e.during("list store", store.name())) {
-                Ok(one) => catalog.append(one),
+                Ok(mut one) => {
+                    // Before the next one is read, so that no more than one store's names are held twice.
+                    one.settle();
+                    catalog.append(one);
+                }
                 Err(e) => failed.push((store.name().to_string(), e)),
             }
         }

@@ -181,11 +181,11 @@ mod tests {
     }
 
     fn manifest_name(m: &Manifest) -> String {
-        Name::Manifest(m.lineage, m.id.clone()).to_string()
+        m.name().to_string()
     }
 
     fn data_name(m: &Manifest) -> String {
-        Name::Data(m.lineage, m.id.clone(), m.codec).to_string()
+        m.data_name().to_string()
     }
 
     #[test]
@@ -323,8 +323,9 @@ mod tests {
         // A node whose name goes on where this one ends must not get its notes.
         store.publish(&snapshot(1, 10, 0, "cp1.pin"));
         let put = |seconds, body: NoteBody| {
-            let name = Name::Note(m.lineage, m.id.clone(), body.kind(), at(seconds)).to_string();
-            store.put_text(&name, Note::new(m.id.clone(), at(seconds), node("cp2"), body).to_bytes().unwrap());
+            let note = Note::new(m.id.clone(), at(seconds), node("cp2"), body);
+            let name = note.name(m.lineage).to_string();
+            store.put_text(&name, note.to_bytes().unwrap());
             name
         };
         put(1, NoteBody::Tag { tags: vec!["weekly".into()] });

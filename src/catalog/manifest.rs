@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::id::SnapshotId;
+use super::names::Name;
 use super::time::rfc3339;
 use super::value::{Digest, EtcdId, LineageId, Node, TimelineId};
 
@@ -314,11 +315,22 @@ impl Manifest {
             ("revision", self.revision == id.revision()),
             ("taken_at", super::time::to_millis(self.taken_at) == id.taken_at()),
             ("node", self.node == *id.node()),
+            ("compact_revision", (0..=self.revision).contains(&self.compact_revision)),
         ];
         match parts.iter().find(|(_, ok)| !ok) {
             Some((what, _)) => Err(ManifestError::Contradiction(what)),
             None => Ok(()),
         }
+    }
+
+    /// What the data object is called.
+    pub fn data_name(&self) -> Name {
+        Name::Data(self.lineage, self.id.clone(), self.codec)
+    }
+
+    /// What the manifest itself is called.
+    pub fn name(&self) -> Name {
+        Name::Manifest(self.lineage, self.id.clone())
     }
 
     /// The document as it is stored: indented JSON with a final newline. Fails like [`Manifest::parse`] would on it,
@@ -429,6 +441,8 @@ mod tests {
         assert!(change("schema", json!("1")).starts_with("no JSON document"));
         assert_eq!(change("revision", json!(8)), "its revision contradicts its id");
         assert_eq!(change("node", json!("cp2")), "its node contradicts its id");
+        assert_eq!(change("compact_revision", json!(8)), "its compact_revision contradicts its id");
+        assert_eq!(change("compact_revision", json!(-1)), "its compact_revision contradicts its id");
         assert_eq!(change("timeline", json!("0002-01010101")), "its timeline contradicts its id");
         assert_eq!(change("taken_at", json!("2026-09-21T14:13:21Z")), "its taken_at contradicts its id");
         assert!(change("codec", json!("lz4")).contains("lz4"));

@@ -10,8 +10,9 @@ use serde::{Deserialize, Serialize};
 
 use super::id::SnapshotId;
 use super::manifest::{Agreement, MAX_BYTES, ManifestError, SCHEMA, check_schema};
+use super::names::Name;
 use super::time::rfc3339;
-use super::value::Node;
+use super::value::{LineageId, Node};
 
 /// What a note is about, as its name says.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -114,6 +115,11 @@ impl NoteBody {
 impl Note {
     pub fn new(id: SnapshotId, at: Timestamp, node: Node, body: NoteBody) -> Self {
         Note { schema: SCHEMA, id, at: super::time::to_millis(at), node, body }
+    }
+
+    /// What the note about a snapshot of this lineage is called.
+    pub fn name(&self, lineage: LineageId) -> Name {
+        Name::Note(lineage, self.id.clone(), self.body.kind(), self.at)
     }
 
     /// Reads a note of a known kind and holds it against its name.

@@ -133,11 +133,11 @@ mod tests {
     const OTHER: LineageId = LineageId([0xbb; 8]);
 
     fn data(m: &Manifest) -> String {
-        Name::Data(m.lineage, m.id.clone(), m.codec).to_string()
+        m.data_name().to_string()
     }
 
     fn manifest(m: &Manifest) -> String {
-        Name::Manifest(m.lineage, m.id.clone()).to_string()
+        m.name().to_string()
     }
 
     fn scope(lineages: Option<LineageId>) -> SweepScope {

@@ -6,7 +6,6 @@ use std::sync::Mutex;
 use jiff::Timestamp;
 
 use super::manifest::{Codec, Manifest, SCHEMA, Sha256, Size, check};
-use super::names::Name;
 use super::value::{Digest, LineageId, Node, TimelineId};
 use super::{EtcdId, SnapshotId};
 use crate::error::{Code, Error, Result};
@@ -58,10 +57,8 @@ impl MemStore {
 
     /// Data and manifest of a snapshot.
     pub fn publish(&self, manifest: &Manifest) {
-        let data = Name::Data(manifest.lineage, manifest.id.clone(), manifest.codec).to_string();
-        self.put_text(&data, vec![0; usize::try_from(manifest.size.stored).unwrap()]);
-        let name = Name::Manifest(manifest.lineage, manifest.id.clone()).to_string();
-        self.put_text(&name, manifest.to_bytes().unwrap());
+        self.put_text(&manifest.data_name().to_string(), vec![0; usize::try_from(manifest.size.stored).unwrap()]);
+        self.put_text(&manifest.name().to_string(), manifest.to_bytes().unwrap());
     }
 }
 

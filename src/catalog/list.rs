@@ -73,23 +73,6 @@ impl Listing {
     pub fn read(stores: &[&dyn Store], filter: &Filter, own: &Node) -> Result<Listing> {
         Ok(Catalog::read(stores)?.listing(filter, own))
     }
-
-    /// The `snapshot list` document; `foreign_names` only where they were asked for.
-    pub fn document(&self, now: Timestamp, with_foreign_names: bool) -> Value {
-        let snapshots: Vec<Value> = self.snapshots.iter().map(|s| s.document(now)).collect();
-        let mut document = json!({
-            "schema": 1,
-            "snapshots": snapshots,
-            "foreign": self.foreign,
-            "unfinished": self.unfinished,
-            "unreadable": self.unreadable,
-            "other_lineages": self.other_lineages,
-        });
-        if with_foreign_names {
-            document["foreign_names"] = json!(self.foreign_names);
-        }
-        document
-    }
 }
 
 impl Catalog<'_> {

@@ -15,7 +15,8 @@ pub(super) fn cancel_on_signal() -> Result<CancellationToken> {
         either(&mut interrupt, &mut terminate).await;
         fire.cancel();
         either(&mut interrupt, &mut terminate).await;
-        // What is left behind is swept by the next run, as after a crash.
+        // Asked twice: what is left behind is swept by the next run, as after a crash.
+        #[allow(clippy::disallowed_methods)] // the one way out while a blocking call still runs
         std::process::exit(Exit::Canceled as i32);
     });
     Ok(cancel)

@@ -1,8 +1,6 @@
 //! What a database file says about which cluster and which history it comes from (design §7).
 
-use sha2::{Digest as _, Sha256};
-
-use crate::catalog::{Digest, TailAt, UidEvidence};
+use crate::catalog::{Digest, TailAt, TailHasher, UidEvidence};
 use crate::format::bbolt::{Db, ReadFault};
 use crate::format::kubernetes::{Stored, decode};
 use crate::format::mvcc::{self, RowKey};
@@ -22,7 +20,7 @@ pub fn uid(value: Option<&[u8]>) -> UidEvidence {
     }
 }
 
-/// The rows that a file has at one main revision: SHA-256 over key and value of each, in order.
+/// The rows that a file has at one main revision, as [`TailHasher`] sums them.
 pub fn tail_at(file: &dyn ReadAt, db_len: u64, revision: u64, compact_revision: u64) -> TailAt {
     match rows_at(&Head::new(file, db_len), revision) {
         Err(_) => TailAt::Unknown,
@@ -37,14 +35,12 @@ fn rows_at(file: &dyn ReadAt, revision: u64) -> Result<Option<Digest>, ReadFault
     let Some(bucket) = db.bucket(mvcc::BUCKET)? else { return Ok(None) };
     let mut cursor = db.cursor(&bucket);
     cursor.seek(&RowKey::first_of(revision))?;
-    let (mut hasher, mut rows) = (Sha256::new(), 0);
+    let mut hasher = TailHasher::default();
     while let Some(item) = cursor.next()? {
         if RowKey::parse(item.key).is_none_or(|row| row.revision.main != revision) {
             break;
         }
-        hasher.update(item.key);
-        hasher.update(item.value);
-        rows += 1;
+        hasher.row(item.key, item.value);
     }
-    Ok((rows > 0).then(|| Digest(hasher.finalize().into())))
+    Ok(hasher.finish())
 }

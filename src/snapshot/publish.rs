@@ -51,14 +51,14 @@ impl Publication<'_> {
             let result = result.map(|more| warnings.extend(more));
             outcomes.push(StoreOutcome { name: store.name().into(), result });
         };
-        note(home, self.into_home(staged, home));
+        note(home, self.publish_home(staged, home));
         for store in others {
-            note(store, self.into_other(&source, store));
+            note(store, self.publish_copy(&source, store));
         }
         Ok((outcomes, warnings))
     }
 
-    fn into_home(&self, staged: Staged, store: &LocalStore) -> Result<Vec<String>> {
+    fn publish_home(&self, staged: Staged, store: &LocalStore) -> Result<Vec<String>> {
         store.check_marker()?;
         let warnings = write_evidence(store, self.placement, self.seen)?;
         crash_point!("take::evidence");
@@ -72,7 +72,7 @@ impl Publication<'_> {
         Ok(warnings)
     }
 
-    fn into_other(&self, source: &dyn ReadAt, store: &LocalStore) -> Result<Vec<String>> {
+    fn publish_copy(&self, source: &dyn ReadAt, store: &LocalStore) -> Result<Vec<String>> {
         store.check_marker()?;
         let warnings = write_evidence(store, self.placement, self.seen)?;
         let name = self.data_name();

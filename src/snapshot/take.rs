@@ -364,9 +364,10 @@ fn manifest(
     for name in [check::TREE, check::ROWS, check::HASH_KV] {
         if sound { checks.push(name) } else { not_checked.push(NotChecked { check: name.into(), reason: reason() }) }
     }
+    // A revision that is compacted itself tells nothing about history.
     let tail = match evidence::tail_at(object.bytes(), judgement.db_len, content.revision, content.compact_revision) {
-        TailAt::Rows(digest) => Some(digest),
-        TailAt::Compacted | TailAt::NoRows | TailAt::Unknown => None,
+        TailAt::Rows(digest) if content.compact_revision < content.revision => Some(digest),
+        TailAt::Rows(_) | TailAt::Compacted | TailAt::NoRows | TailAt::Unknown => None,
     };
     let id = SnapshotId::new(timeline.number, revision, taken_at, node.clone())
         .map_err(|e| Error::new(Code::DataInvalid, "name snapshot of", &fit.chosen.url).because(e))?;

@@ -38,7 +38,7 @@ fn assert_snapshot(document: &Value) {
     let expected = json!({
         "id": ID, "lineage": "00112233445566aa", "timeline": "0001-deadbeef", "cluster_id": "cdf818194e3a8c32",
         "node": "cp1", "member_id": "8e9e05c52164694d", "revision": 4711, "compact_revision": 4000,
-        "taken_at": "2026-03-01T12:00:00.000Z", "state": "verified",
+        "taken_at": "2026-03-01T12:00:00Z", "state": "verified",
         "agreement": [{"with": "cp2", "result": "equal"}, {"with": "cp3", "result": "skipped", "reason": "it leads"}],
         "size": {"db": 3 << 20, "in_use": 2 << 20, "stored": 1 << 20},
         "sha256": {"db": "aa".repeat(32), "stored": "bb".repeat(32)},

@@ -84,9 +84,7 @@ impl Member {
             .with_tcp_keepalive(TCP_KEEP_ALIVE)
             .with_auto_token_refresh(true);
         if let Some(ca) = &access.ca_pem {
-            // The transport would take the brackets of an IPv6 address for a part of the name.
-            let name = peer.url.host_str().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
-            let mut tls = TlsOptions::new().ca_certificate(Certificate::from_pem(ca)).domain_name(name);
+            let mut tls = TlsOptions::new().ca_certificate(Certificate::from_pem(ca));
             if let Some((cert, key)) = &access.identity {
                 tls = tls.identity(Identity::from_pem(cert, key));
             }

@@ -1,0 +1,63 @@
+//! Puts and deletes in transactions of several operations, in the order in which they were given.
+
+use std::collections::HashSet;
+
+use bytes::Bytes;
+use etcd_client::{Client, PutOptions, Txn, TxnOp};
+
+/// etcd's default for operations in one transaction is 128, for a request 1.5 MiB.
+const MOST_OPS: usize = 120;
+const MOST_BYTES: usize = 1 << 20;
+
+pub struct Sink {
+    client: Client,
+    pending: Vec<TxnOp>,
+    bytes: usize,
+    /// etcd refuses two changes of one key in a transaction.
+    keys: HashSet<String>,
+    revision: i64,
+}
+
+impl Sink {
+    pub fn new(client: Client) -> Self {
+        Sink { client, pending: Vec::new(), bytes: 0, keys: HashSet::new(), revision: 0 }
+    }
+
+    /// The revision of the last transaction.
+    pub fn revision(&self) -> i64 {
+        self.revision
+    }
+
+    /// `lease` 0 is none.
+    pub async fn put(&mut self, key: String, value: impl Into<Bytes>, lease: i64) {
+        let value = value.into();
+        self.make_room(&key, value.len()).await;
+        let options = (lease != 0).then(|| PutOptions::new().with_lease(lease));
+        self.pending.push(TxnOp::put(key, value, options));
+    }
+
+    pub async fn delete(&mut self, key: String) {
+        self.make_room(&key, 0).await;
+        self.pending.push(TxnOp::delete(key, None));
+    }
+
+    async fn make_room(&mut self, key: &str, value: usize) {
+        let size = key.len() + value;
+        if self.keys.contains(key) || self.pending.len() == MOST_OPS || self.bytes + size > MOST_BYTES {
+            self.flush().await;
+        }
+        self.bytes += size;
+        self.keys.insert(key.to_owned());
+    }
+
+    pub async fn flush(&mut self) {
+        if self.pending.is_empty() {
+            return;
+        }
+        let operations = std::mem::take(&mut self.pending);
+        let answer = self.client.txn(Txn::new().and_then(operations)).await.expect("write a transaction");
+        self.revision = answer.header().map_or(0, |h| h.revision());
+        self.keys.clear();
+        self.bytes = 0;
+    }
+}

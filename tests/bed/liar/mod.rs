@@ -1,0 +1,134 @@
+//! The one fake of the bed: etcd cannot be made to lie, so this stands between a client and a real member.
+//!
+//! In: the URL of a plain member and a lie. Out: a URL. Every call passes through to the member, in both
+//! directions, streams included; only `Maintenance/Snapshot` and `Maintenance/HashKV` are told wrongly, and only
+//! once a lie is set. It also counts calls, for tests that must show that a call was not made.
+//!
+//! - [`proxy`]: connections and honest calls
+//! - [`snapshot`], [`hash`]: the two calls that can lie
+//! - [`grpc`]: messages on an HTTP/2 stream
+
+mod grpc;
+mod hash;
+mod proxy;
+mod snapshot;
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::task::JoinHandle;
+
+use super::target::{block_on, runtime};
+
+const SNAPSHOT: &str = "/etcdserverpb.Maintenance/Snapshot";
+const HASH_KV: &str = "/etcdserverpb.Maintenance/HashKV";
+
+/// What is told wrongly. Bytes count the database and its trailer of 32 bytes; `after` beyond the end is the end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lie {
+    /// The stream ends early and says that all went well.
+    CutOk { after: u64 },
+    /// The stream ends early with a gRPC status.
+    CutError { after: u64, status: u32 },
+    /// The connection is closed without a word.
+    Drop { after: u64 },
+    /// The HTTP/2 stream is reset.
+    Reset { after: u64 },
+    /// Nothing more comes, the connection stays.
+    Stall { after: u64 },
+    /// From then on single pieces with pauses.
+    Trickle { after: u64, bytes: usize, every: Duration },
+    /// From then on messages without content, for ever.
+    EmptyForever { after: u64 },
+    /// The last of the 32 bytes of the hash is wrong.
+    WrongTrailer,
+    /// The 32 bytes of the hash are missing.
+    NoTrailer,
+    /// One bit of the byte at this offset is wrong.
+    Flip { at: u64 },
+    /// Every message says that so many bytes remain.
+    Remaining(u64),
+    /// So many bytes more come after the end; `u64::MAX` is for ever.
+    TooLong { extra: u64 },
+    /// HashKV answers another hash.
+    WrongHash,
+    /// HashKV never answers.
+    HashHang,
+    /// HashKV fails with a gRPC status.
+    HashError { status: u32 },
+}
+
+impl Lie {
+    fn about(self) -> &'static str {
+        match self {
+            Lie::WrongHash | Lie::HashHang | Lie::HashError { .. } => HASH_KV,
+            _ => SNAPSHOT,
+        }
+    }
+}
+
+/// What the connections share with the test.
+#[derive(Default)]
+struct Book {
+    lies: Mutex<HashMap<&'static str, Lie>>,
+    calls: Mutex<HashMap<String, usize>>,
+}
+
+/// A running proxy; it ends when it is dropped.
+pub struct Liar {
+    address: SocketAddr,
+    book: Arc<Book>,
+    task: JoinHandle<()>,
+}
+
+impl Liar {
+    /// Stands before a plain (`http://`) member and is honest until told otherwise.
+    #[track_caller]
+    pub fn start(member: &str) -> Self {
+        let member = member.strip_prefix("http://").expect("the liar speaks plain HTTP/2 only");
+        let member: SocketAddr = member.parse().expect("an address and a port");
+        let book = Arc::new(Book::default());
+        let shared = Arc::clone(&book);
+        let (address, task) = block_on(async move {
+            let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("listen on loopback");
+            let address = listener.local_addr().expect("an own address");
+            (address, runtime().spawn(proxy::serve(listener, member, shared)))
+        });
+        Liar { address, book, task }
+    }
+
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// From the next call on; one lie about each of the two calls at a time.
+    pub fn lie(&self, lie: Lie) {
+        self.book.lies.lock().expect("no panic under this lock").insert(lie.about(), lie);
+    }
+
+    pub fn be_honest(&self) {
+        self.book.lies.lock().expect("no panic under this lock").clear();
+    }
+
+    /// How often a method, for example `HashKV`, was called.
+    pub fn calls(&self, method: &str) -> usize {
+        let calls = self.book.calls.lock().expect("no panic under this lock");
+        calls.iter().filter(|(path, _)| path.rsplit('/').next() == Some(method)).map(|(_, n)| n).sum()
+    }
+}
+
+impl Drop for Liar {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Book {
+    /// Notes the call and says how to answer it.
+    fn note(&self, path: &str) -> Option<Lie> {
+        *self.calls.lock().expect("no panic under this lock").entry(path.to_owned()).or_default() += 1;
+        self.lies.lock().expect("no panic under this lock").get(path).copied()
+    }
+}

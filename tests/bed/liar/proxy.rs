@@ -1,0 +1,128 @@
+//! Connections and honest calls: what comes in goes out, in both directions at once.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use h2::client::{ResponseFuture, SendRequest};
+use h2::server::SendResponse;
+use h2::{RecvStream, SendStream};
+use http::{Request, Response, Uri};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
+use tokio::task::JoinSet;
+
+use super::grpc::{Over, given_up, receive, send};
+use super::{Book, HASH_KV, hash, snapshot};
+
+/// One call as the lies see it.
+pub struct Call {
+    /// The member's answer, its head not yet there.
+    pub answer: ResponseFuture,
+    pub client: SendResponse<Bytes>,
+    /// Closes the connection to the client without a word.
+    pub hang_up: Arc<Notify>,
+}
+
+pub async fn serve(listener: TcpListener, member: SocketAddr, book: Arc<Book>) {
+    // Dropping the set with this task ends all connections.
+    let mut connections = JoinSet::new();
+    while let Ok((socket, _)) = listener.accept().await {
+        connections.spawn(connection(socket, member, Arc::clone(&book)));
+        while connections.try_join_next().is_some() {}
+    }
+}
+
+/// Serves one client by one connection to the member.
+async fn connection(socket: TcpStream, member: SocketAddr, book: Arc<Book>) -> Result<(), Over> {
+    let upstream = TcpStream::connect(member).await.map_err(|_| Over)?;
+    let (upstream, driver) = h2::client::handshake(upstream).await?;
+    let mut tasks = JoinSet::new();
+    tasks.spawn(async move { driver.await.map_err(Over::from) });
+
+    let hang_up = Arc::new(Notify::new());
+    let mut client = h2::server::handshake(socket).await?;
+    loop {
+        let next = tokio::select! {
+            next = client.accept() => next,
+            () = hang_up.notified() => return Ok(()),
+        };
+        let Some(next) = next else { return Ok(()) };
+        let (request, respond) = next?;
+        tasks.spawn(call(request, respond, upstream.clone(), member, Arc::clone(&book), Arc::clone(&hang_up)));
+    }
+}
+
+async fn call(
+    request: Request<RecvStream>,
+    client: SendResponse<Bytes>,
+    upstream: SendRequest<Bytes>,
+    member: SocketAddr,
+    book: Arc<Book>,
+    hang_up: Arc<Notify>,
+) -> Result<(), Over> {
+    let (mut head, question) = request.into_parts();
+    let path = head.uri.path().to_owned();
+    let lie = book.note(&path);
+    let uri = Uri::builder().scheme("http").authority(member.to_string()).path_and_query(path.as_str());
+    head.uri = uri.build().map_err(|_| Over)?;
+    let mut upstream = upstream.ready().await?;
+    let (answer, to_member) = upstream.send_request(Request::from_parts(head, ()), question.is_end_stream())?;
+    let call = Call { answer, client, hang_up };
+
+    let answer = async {
+        match lie {
+            None => pass(call).await,
+            Some(lie) if path == HASH_KV => hash::answer(call, lie).await,
+            Some(lie) => snapshot::answer(call, lie).await,
+        }
+    };
+    let mut question = std::pin::pin!(ask(question, to_member));
+    let mut answer = std::pin::pin!(answer);
+    // The call lasts as long as its answer; a question that breaks off ends it.
+    tokio::select! {
+        done = &mut answer => done,
+        asked = &mut question => {
+            asked?;
+            answer.await
+        }
+    }
+}
+
+async fn ask(mut from: RecvStream, mut to: SendStream<Bytes>) -> Result<(), Over> {
+    if from.is_end_stream() {
+        return Ok(());
+    }
+    while let Some(piece) = receive(&mut from).await? {
+        send(&mut to, piece).await?;
+    }
+    to.send_data(Bytes::new(), true)?;
+    Ok(())
+}
+
+/// The honest answer.
+async fn pass(mut call: Call) -> Result<(), Over> {
+    let head = tokio::select! {
+        head = &mut call.answer => head?,
+        _ = std::future::poll_fn(|cx| call.client.poll_reset(cx)) => return Err(Over),
+    };
+    let (head, mut body) = head.into_parts();
+    let ends = body.is_end_stream();
+    let mut to = call.client.send_response(Response::from_parts(head, ()), ends)?;
+    if ends {
+        return Ok(());
+    }
+    loop {
+        let piece = tokio::select! {
+            piece = receive(&mut body) => piece?,
+            () = given_up(&mut to) => return Err(Over),
+        };
+        let Some(piece) = piece else { break };
+        send(&mut to, piece).await?;
+    }
+    match body.trailers().await? {
+        Some(trailers) => to.send_trailers(trailers)?,
+        None => to.send_data(Bytes::new(), true)?,
+    }
+    Ok(())
+}

@@ -1,0 +1,56 @@
+//! Real etcd for the tests: members of every supported line, data, certificates, and one liar.
+//!
+//! In: what a test wants (line, members, TLS, user). Out: running members that are proven to be the ones that
+//! were started, tools with time-outs, and data of known shape. Everything is blocking. See README.md beside
+//! this file for the whole interface on one page.
+//!
+//! - [`line`]: the programs of a line, and bbolt's
+//! - [`cluster`], [`node`]: start, freeze and kill members, and ask them
+//! - [`pki`]: certificates, good and wrong
+//! - [`target`]: how to reach a member: URLs, certificates, user
+//! - [`fill`] writes data
+//! - [`liar`] is the proxy that lies
+//! - [`process`], [`ports`], [`proto`], [`run`], [`rng`]: what these stand on
+
+// Each of the programs that include the bed uses a part of it.
+#![allow(dead_code, unused_imports)]
+
+pub mod cluster;
+pub mod fill;
+pub mod liar;
+pub mod line;
+pub mod node;
+pub mod pki;
+pub mod ports;
+pub mod process;
+pub mod proto;
+pub mod rng;
+pub mod run;
+pub mod target;
+
+pub use cluster::{Builder, Cluster};
+pub use fill::{Fill, Filled};
+pub use liar::{Liar, Lie};
+pub use line::{Line, bbolt};
+pub use node::Node;
+pub use pki::Pki;
+pub use rng::{Rng, seed};
+pub use run::{Output, Run};
+pub use target::{Target, block_on};
+
+/// True where the test needs root and is not: the caller returns at once. The note is counted by `./dev`, so
+/// that such a test shows as skipped and not as passed.
+pub fn skip_unless_root(why: &str) -> bool {
+    if nix::unistd::geteuid().is_root() {
+        return false;
+    }
+    let test = std::thread::current().name().unwrap_or("unnamed test").to_owned();
+    eprintln!("skipped {test}: needs root: {why}");
+    if let Some(notes) = std::env::var_os("REFLOAT_SKIPS") {
+        use std::io::Write;
+        let line = format!("{test}: needs root: {why}\n");
+        let noted = std::fs::OpenOptions::new().create(true).append(true).open(&notes);
+        noted.and_then(|mut f| f.write_all(line.as_bytes())).expect("note the skipped test");
+    }
+    true
+}

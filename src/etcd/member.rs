@@ -128,9 +128,12 @@ impl Member {
     }
 
     fn header(&self, what: &str, header: Option<&ResponseHeader>) -> Result<ReadHeader> {
-        header
-            .map(ReadHeader::from)
-            .ok_or_else(|| self.peer.error(Code::MemberFailed, what).because("the answer has no header"))
+        header.map(ReadHeader::from).ok_or_else(|| {
+            self.peer
+                .error(Code::MemberFailed, what)
+                .because("the answer has no header")
+                .remedy("check what answers at this address")
+        })
     }
 
     /// Local facts of this member; no proof that it has a quorum.

@@ -59,6 +59,9 @@ fn certificates_right_and_wrong_on_every_line() {
         expect(&refused(&pki.foreign_ca, Some(&pki.client)), tls, "not signed by the authority in ca_file", "ca_file");
         let plain = url.replace("https://", "http://");
         expect(&failure(&plain, &Access::plain(LIMIT)), tls, "the port speaks TLS", "https://");
+        cluster.node(0).freeze();
+        let short = access(&pki.ca, Some(&pki.client)).with_timeout(Duration::from_secs(1));
+        expect(&failure(url, &short), Code::MemberHung, "the process does not answer", "--member");
     }
 }
 

@@ -1,0 +1,170 @@
+#!/usr/bin/env bash
+# The demo: a real three-member etcd, two snapshots, a flipped byte, an export, and a restore by etcd's own tools.
+#
+# Called by ./dev demo, which builds what it needs and sets REFLOAT_BED (etcd's programs), REFLOAT_BIN (refloat) and
+# BED_FILL (the filler). Everything happens in a temporary directory and on loopback; members are ended by process id
+# and also die with this script.
+set -euo pipefail
+
+: "${REFLOAT_BED:?run ./dev demo}" "${REFLOAT_BIN:?run ./dev demo}" "${BED_FILL:?run ./dev demo}"
+programs=$REFLOAT_BED/etcd-3.6.16
+work=$(mktemp -d "${TMPDIR:-/tmp}/refloat-demo-XXXXXX")
+pids=()
+
+clean_up() {
+  local pid
+  for pid in "${pids[@]}"; do kill -KILL "$pid" 2>/dev/null || true; done
+  wait 2>/dev/null || true
+  rm -rf "$work"
+}
+trap clean_up EXIT
+trap 'exit 130' INT TERM
+
+say() { printf '\n== %s\n' "$*"; }
+fail() {
+  printf '\ndemo: %s\n' "$*" >&2
+  tail -n 5 "$work"/*.log >&2 2>/dev/null || true
+  exit 1
+}
+
+# Settings of the caller's own etcd must not reach the demo's.
+for name in "${!ETCD@}"; do unset "$name"; done
+
+etcdctl() { timeout 60 "$programs/etcdctl" "$@"; }
+etcdutl() { timeout 120 "$programs/etcdutl" "$@"; }
+
+# Shows a command as a reader would type it, then runs it.
+refloat() {
+  printf '\n$ refloat %s\n' "$*"
+  timeout 300 "$REFLOAT_BIN" --config "$work/refloat.toml" "$@"
+}
+refloat_json() { timeout 300 "$REFLOAT_BIN" --config "$work/refloat.toml" -o json "$@"; }
+
+# A port below the range of outgoing connections that nobody listens on.
+declare -A given=()
+free_port() { # sets $port
+  while :; do
+    port=$((12000 + RANDOM % 20000))
+    [[ -z ${given[$port]:-} ]] || continue
+    (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null || break
+  done
+  given[$port]=1
+}
+
+start_member() { # NAME CLIENT-PORT PEER-PORT INITIAL-CLUSTER DATA-DIRECTORY
+  setpriv --pdeathsig KILL -- "$programs/etcd" --name "$1" --data-dir "$5" \
+    --listen-client-urls "http://127.0.0.1:$2" --advertise-client-urls "http://127.0.0.1:$2" \
+    --listen-peer-urls "http://127.0.0.1:$3" --initial-advertise-peer-urls "http://127.0.0.1:$3" \
+    --initial-cluster "$4" --initial-cluster-token "${work##*/}" >>"$work/$1.log" 2>&1 &
+  pids+=($!)
+}
+
+# Waits until every member serves, and makes sure that those which do are ours: our processes live, and the members
+# that answer have the names and URLs that we gave.
+wait_healthy() { # ENDPOINTS NAME...
+  local endpoints=$1 pid name names
+  shift
+  for _ in {1..300}; do
+    for pid in "${pids[@]}"; do kill -0 "$pid" 2>/dev/null || return 1; done
+    if etcdctl --endpoints "$endpoints" --command-timeout 2s endpoint health >/dev/null 2>&1; then
+      names=$(etcdctl --endpoints "$endpoints" member list -w json | jq -r '.members[] | .name + .clientURLs[0]')
+      for name in "$@"; do grep -q "^${name}http://127.0.0.1:" <<<"$names" || return 1; done
+      return 0
+    fi
+    sleep 0.1
+  done
+  return 1
+}
+
+start_cluster() {
+  local i peers client_ports peer_ports
+  for _ in 1 2 3; do
+    peers='' endpoints='' client_ports=() peer_ports=()
+    for i in 1 2 3; do
+      free_port && client_ports[i]=$port
+      free_port && peer_ports[i]=$port
+      peers+=,m$i=http://127.0.0.1:${peer_ports[i]}
+      endpoints+=,http://127.0.0.1:${client_ports[i]}
+    done
+    peers=${peers#,} endpoints=${endpoints#,}
+    for i in 1 2 3; do start_member m$i "${client_ports[i]}" "${peer_ports[i]}" "$peers" "$work/m$i"; done
+    if wait_healthy "$endpoints" m1 m2 m3; then return; fi
+    # Somebody took a port in between: once more from the start, on other ports.
+    for i in "${pids[@]}"; do kill -KILL "$i" 2>/dev/null || true; done
+    wait 2>/dev/null || true
+    pids=()
+    rm -rf "$work"/m[123]
+  done
+  fail 'three members did not start three times'
+}
+
+hash_of() { # ENDPOINT REVISION
+  etcdctl --endpoints "$1" endpoint hashkv --rev "$2" -w json | jq -r '.[0].HashKV | "\(.hash)"'
+}
+
+say "three members of a real etcd 3.6.16 start in $work"
+start_cluster
+etcdctl --endpoints "$endpoints" endpoint status -w table
+leader=$(etcdctl --endpoints "$endpoints" endpoint status -w json |
+  jq -r 'map(select(.Status.leader == .Status.header.member_id))[0].Endpoint')
+follower=$(tr , '\n' <<<"$endpoints" | grep -vxF "$leader" | head -n1)
+
+say 'filled with Kubernetes-like objects'
+printf 'revision %s\n' "$("$BED_FILL" "$leader" kubernetes 3000 2>/dev/null)"
+
+mkdir "$work/store" "$work/state" "$work/run"
+cat >"$work/refloat.toml" <<TOML
+node = "demo"
+
+[paths]
+state   = "$work/state"
+runtime = "$work/run"
+
+[etcd]
+member    = "$follower"
+endpoints = [$(sed 's/[^,]*/"&"/g; s/,/, /g' <<<"$endpoints")]
+
+[[store]]
+name = "local"
+url  = "file://$work/store"
+TOML
+say 'the configuration'
+cat "$work/refloat.toml"
+
+say 'two snapshots, with writes between them'
+refloat snapshot take
+REFLOAT_SEED=2 "$BED_FILL" "$leader" kubernetes 500 >/dev/null 2>&1
+refloat snapshot take --tag demo
+refloat snapshot list
+refloat snapshot show latest
+refloat snapshot verify latest
+
+say 'an export is a file for etcd’s own tools'
+refloat snapshot export latest --to "$work/export.db"
+etcdutl snapshot status "$work/export.db" -w table
+
+say 'one byte of a copy is flipped'
+cp "$work/export.db" "$work/flipped.db"
+offset=$(($(stat -c %s "$work/flipped.db") / 2))
+byte=$(dd if="$work/flipped.db" bs=1 skip="$offset" count=1 status=none | od -An -tu1 | tr -d ' ')
+printf "\\x$(printf %02x $((byte ^ 1)))" | dd of="$work/flipped.db" bs=1 seek="$offset" conv=notrunc status=none
+code=0
+refloat snapshot verify "$work/flipped.db" || code=$?
+[[ $code -eq 65 ]] || fail "the flipped byte was not caught: exit code $code instead of 65"
+printf 'caught: exit code 65\n'
+
+say 'etcdutl restores the export and etcd starts from it'
+revision=$(refloat_json snapshot show latest | jq -r '.revision // .snapshot.revision')
+free_port && client=$port
+free_port && peer=$port
+etcdutl snapshot restore "$work/export.db" --data-dir "$work/restored" --name restored \
+  --initial-cluster "restored=http://127.0.0.1:$peer" --initial-advertise-peer-urls "http://127.0.0.1:$peer" \
+  >"$work/restore.log" 2>&1 || fail 'etcdutl does not restore the export'
+start_member restored "$client" "$peer" "restored=http://127.0.0.1:$peer" "$work/restored"
+wait_healthy "http://127.0.0.1:$client" restored || fail 'etcd does not start from the export'
+
+source_hash=$(hash_of "$follower" "$revision")
+restored_hash=$(hash_of "http://127.0.0.1:$client" "$revision")
+printf 'HashKV at revision %s: source %s, restored %s\n' "$revision" "$source_hash" "$restored_hash"
+[[ -n $source_hash && $source_hash == "$restored_hash" ]] || fail 'the HashKV differs'
+printf 'equal: the restored etcd has every key and revision of the source\n'

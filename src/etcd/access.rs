@@ -187,9 +187,11 @@ fn tls(files: &AccessFiles, access: &Access) -> Result<Option<Tls>> {
         .with_root_certificates(roots.clone());
     let (mut config, own_chain) = match identity {
         Some((chain, key)) => {
-            let config = builder
-                .with_client_auth_cert(chain.clone(), key)
-                .map_err(|e| Error::new(Code::Config, "use", "[etcd] cert_file and key_file").because(e))?;
+            let config = builder.with_client_auth_cert(chain.clone(), key).map_err(|e| {
+                Error::new(Code::Config, "use", "[etcd] cert_file and key_file")
+                    .because(e)
+                    .remedy("give a client certificate and its key")
+            })?;
             (config, chain)
         }
         None => (builder.with_no_client_auth(), Vec::new()),

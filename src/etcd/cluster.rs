@@ -27,8 +27,8 @@ pub struct ClusterView {
     pub leader: Option<u64>,
     /// In ascending order of ids. Empty when nobody could say who the members are.
     pub members: Vec<MemberView>,
-    /// Sorted, each once.
-    pub alarms: Vec<Alarm>,
+    /// Sorted, each once; `None` when nobody could say (law 7: that is not "no alarms").
+    pub alarms: Option<Vec<Alarm>>,
     /// Contradictions between members; sentences for people.
     pub warnings: Vec<String>,
     /// Given endpoints that failed and are not the status of a member above.
@@ -60,7 +60,8 @@ struct Told {
     status: MemberStatus,
     /// Refused by learners, and by etcd 3.6 and later to users without rights.
     members: Result<Vec<MemberInfo>>,
-    alarms: Vec<Alarm>,
+    /// Likewise.
+    alarms: Result<Vec<Alarm>>,
 }
 
 /// One URL that was asked.
@@ -126,7 +127,7 @@ async fn question(url: &str, access: &Access) -> Result<Told> {
     let member = Member::connect(url, access).await?;
     let status = member.status().await?;
     let (members, alarms) = tokio::join!(member.members(), member.alarms());
-    Ok(Told { status, members, alarms: alarms.unwrap_or_default() })
+    Ok(Told { status, members, alarms })
 }
 
 fn unanswered(url: &str, deadline: Duration) -> Error {
@@ -160,8 +161,9 @@ fn assemble(answers: Vec<Answer>) -> ClusterView {
             warnings.push(format!("{url} does not list the members: {}", error.why().join(": ")));
         }
     }
-    let alarms: BTreeSet<Alarm> = ours().flat_map(|(_, told)| told.alarms.iter().copied()).collect();
-    let alarms = alarms.into_iter().collect();
+    let mut lists = ours().filter_map(|(_, told)| told.alarms.as_ref().ok()).peekable();
+    let alarms =
+        lists.peek().is_some().then(|| lists.flatten().copied().collect::<BTreeSet<_>>().into_iter().collect());
 
     let mut errors: Vec<(String, bool, Error)> = Vec::new();
     let mut heard: BTreeMap<u64, Vec<(String, MemberStatus)>> = BTreeMap::new();
@@ -276,7 +278,7 @@ mod tests {
             downgrade_to: None,
             errors: vec![],
         };
-        Told { status, members: Ok(list.iter().map(|id| info(*id)).collect()), alarms: vec![] }
+        Told { status, members: Ok(list.iter().map(|id| info(*id)).collect()), alarms: Ok(vec![]) }
     }
 
     fn answer(id: u64, told: Result<Told>) -> Answer {
@@ -316,7 +318,7 @@ mod tests {
         let view = assemble(vec![answer(1, gone(1)), answer(2, gone(2))]);
         assert_eq!((view.cluster_id, view.leader, view.members.len(), view.failed.len()), (None, None, 0, 2));
         let view = assemble(vec![]);
-        assert!(view.members.is_empty() && view.warnings.is_empty());
+        assert!(view.members.is_empty() && view.warnings.is_empty() && view.alarms.is_none());
     }
 
     #[test]
@@ -377,11 +379,11 @@ mod tests {
     fn the_newest_term_names_the_leader_and_alarms_are_counted_once() {
         let alarm = Alarm { member_id: 2, kind: AlarmKind::NoSpace };
         let mut old = told(CLUSTER, 1, 1, &[1, 2]);
-        old.alarms = vec![alarm];
+        old.alarms = Ok(vec![alarm]);
         let mut new = told(CLUSTER, 2, 2, &[1, 2]);
         new.status.raft_term = 3;
-        new.alarms = vec![alarm];
+        new.alarms = Ok(vec![alarm]);
         let view = assemble(vec![answer(1, Ok(old)), answer(2, Ok(new))]);
-        assert_eq!((view.leader, view.alarms), (Some(2), vec![alarm]));
+        assert_eq!((view.leader, view.alarms), (Some(2), Some(vec![alarm])));
     }
 }

@@ -40,7 +40,7 @@ impl Peer {
         let etcd_client::Error::GRpcStatus(status) = &error else {
             return match error {
                 etcd_client::Error::TransportError(_) | etcd_client::Error::IoError(_) => self.seen(what, &chain).await,
-                _ => self.error(Code::MemberFailed, what).because(chain),
+                _ => self.error(Code::MemberFailed, what).because(chain).remedy("see the log of that etcd"),
             };
         };
         if status.source().is_none() {
@@ -182,11 +182,7 @@ impl Peer {
     /// etcd's own answer; `code` is the number of the gRPC status.
     pub(super) fn told(&self, what: &str, code: i32, message: &str) -> Error {
         let (code, remedy) = verdict(code, message);
-        let error = self.error(code, what).because(message.to_string());
-        match remedy {
-            Some(remedy) => error.remedy(remedy),
-            None => error,
-        }
+        self.error(code, what).because(message.to_string()).remedy(remedy)
     }
 }
 
@@ -211,40 +207,36 @@ fn own_fault(tls: &super::access::Tls) -> Option<Fault> {
 
 /// Numbers of gRPC status codes, <https://grpc.github.io/grpc/core/md_doc_statuscodes.html>.
 const PERMISSION_DENIED: i32 = 7;
-const OUT_OF_RANGE: i32 = 11;
 const UNAUTHENTICATED: i32 = 16;
 
 /// Texts as in etcd's `api/v3rpc/rpctypes/error.go`; the same from 3.4 to 3.7.
-fn verdict(code: i32, message: &str) -> (Code, Option<&'static str>) {
+fn verdict(code: i32, message: &str) -> (Code, &'static str) {
     let says = |text: &str| message.contains(text);
     if says("required revision has been compacted") || says("required revision is a future revision") {
-        return (Code::RevisionNotReachable, None);
+        return (Code::RevisionNotReachable, "ask for a revision above the compact revision and up to the newest one");
     }
     if says("not supported for learner") {
-        return (Code::MemberLearner, Some("promote the learner, or take another member with --member"));
+        return (Code::MemberLearner, "promote the learner, or take another member with --member");
     }
     if says("authentication is not enabled") {
-        return (Code::Config, Some("remove username and password_file under [etcd]: this etcd has no users"));
+        return (Code::Config, "remove username and password_file under [etcd]: this etcd has no users");
     }
     if says("user name is empty") || says("user name not found") && code == PERMISSION_DENIED {
-        return (Code::Permission, Some("set username and password_file under [etcd]"));
+        return (Code::Permission, "set username and password_file under [etcd]");
     }
     if says("invalid user ID or password") {
-        return (Code::Permission, Some("check username and password_file under [etcd]"));
+        return (Code::Permission, "check username and password_file under [etcd]");
     }
     if code == PERMISSION_DENIED || says("permission denied") {
-        return (Code::Permission, Some("use an etcd user with the role root: snapshots and HashKV need it"));
+        return (Code::Permission, "use an etcd user with the role root: snapshots and HashKV need it");
     }
     if code == UNAUTHENTICATED || says("invalid auth token") || says("user name not found") {
-        return (Code::Permission, Some("set username and password_file under [etcd]"));
+        return (Code::Permission, "set username and password_file under [etcd]");
     }
     if says("no leader") || says("request timed out") || says("leader changed") || says("not leader") {
-        return (Code::NoQuorum, Some("check that a majority of the members runs and can talk to each other"));
+        return (Code::NoQuorum, "check that a majority of the members runs and can talk to each other");
     }
-    if code == OUT_OF_RANGE && says("message length too large") {
-        return (Code::MemberFailed, None);
-    }
-    (Code::MemberFailed, None)
+    (Code::MemberFailed, "see the log of that etcd")
 }
 
 /// All causes of an error in one line; wrappers that add nothing are left out.

@@ -84,9 +84,7 @@ impl Member {
             .with_tcp_keepalive(TCP_KEEP_ALIVE)
             .with_auto_token_refresh(true);
         if let Some(ca) = &access.ca_pem {
-            // The transport would take the brackets of an IPv6 address for a part of the name.
-            let name = peer.url.host_str().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
-            let mut tls = TlsOptions::new().ca_certificate(Certificate::from_pem(ca)).domain_name(name);
+            let mut tls = TlsOptions::new().ca_certificate(Certificate::from_pem(ca));
             if let Some((cert, key)) = &access.identity {
                 tls = tls.identity(Identity::from_pem(cert, key));
             }
@@ -130,9 +128,12 @@ impl Member {
     }
 
     fn header(&self, what: &str, header: Option<&ResponseHeader>) -> Result<ReadHeader> {
-        header
-            .map(ReadHeader::from)
-            .ok_or_else(|| self.peer.error(Code::MemberFailed, what).because("the answer has no header"))
+        header.map(ReadHeader::from).ok_or_else(|| {
+            self.peer
+                .error(Code::MemberFailed, what)
+                .because("the answer has no header")
+                .remedy("check what answers at this address")
+        })
     }
 
     /// Local facts of this member; no proof that it has a quorum.

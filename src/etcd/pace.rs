@@ -4,6 +4,7 @@
 //! is not to blame. Messages without bytes are no progress, however many arrive (a server whose read fails can
 //! send empty ones for ever).
 
+use std::fmt;
 use std::time::Duration;
 
 /// The rules and the state of one stream.
@@ -23,6 +24,17 @@ pub(super) enum Slow {
     Silent(Duration),
     /// So few bytes in this time.
     Trickle { bytes: u64, within: Duration, floor: u64 },
+}
+
+impl fmt::Display for Slow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Slow::Silent(time) => write!(f, "no bytes for {time:.1?}"),
+            Slow::Trickle { bytes, within, floor } => {
+                write!(f, "only {bytes} bytes in {within:.1?}, at least {floor} are expected")
+            }
+        }
+    }
 }
 
 impl Pace {

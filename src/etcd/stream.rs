@@ -22,6 +22,8 @@ pub const DEFAULT_FLOOR: u64 = 64 << 10;
 const MARGIN: u64 = 1 << 20;
 const TRAILER: u64 = 32;
 
+const AGAIN: &str = "see the log of that etcd; the next snapshot starts from the beginning";
+const LOOK: &str = "look at the etcd process, its disk and the network to it";
 const WHAT: &str = "stream a snapshot from";
 
 /// When a stream has failed.
@@ -43,18 +45,35 @@ impl StreamLimits {
 
 /// Blobs of a snapshot, in order; the last one is etcd's trailer (32 bytes, SHA-256 of all others).
 ///
-/// Dropping it cancels the call, so that the member frees its read transaction. After an error it yields only
-/// `None`.
+/// Dropping it cancels the call, so that the member frees its read transaction.
 pub struct SnapshotStream {
     peer: Arc<Peer>,
     /// Holds the connection.
     _client: Client,
-    streaming: Option<SnapshotStreaming>,
+    state: State,
     limits: StreamLimits,
     started: Instant,
+    /// Set while a wait is under way; stays when the caller cancels it.
+    waiting_since: Option<Instant>,
     pace: Pace,
     tally: Tally,
     version: Option<String>,
+}
+
+enum State {
+    Open(SnapshotStreaming),
+    /// The call is over since then; why is still to be found out. A state, so that a canceled look is never
+    /// mistaken for the end.
+    Broken(Fault, Instant),
+    Failed,
+    Ended,
+}
+
+#[derive(Clone)]
+enum Fault {
+    Slow(Slow),
+    /// What the transport said.
+    Cut(String),
 }
 
 /// A blob that keeps its message alive: no copy.
@@ -79,47 +98,63 @@ impl SnapshotStream {
         SnapshotStream {
             peer,
             _client: client,
-            streaming: Some(streaming),
+            state: State::Open(streaming),
             limits,
             started,
+            waiting_since: None,
             pace,
             tally,
             version: None,
         }
     }
 
-    /// The next bytes, `None` at the end. Cancel-safe.
+    /// The next bytes, `None` at the end; never `None` after an error.
+    ///
+    /// Cancel-safe: no byte is lost, and a wait that was canceled goes on with the next call, so that a reader
+    /// that wakes up every second still sees a stall. The time between the two calls counts as waiting then.
     ///
     /// `Code::StreamStalled`: no or too few bytes, or the deadline passed. `Code::StreamCut`: the connection or
     /// the member ended it early. `Code::StreamLies`: more bytes than announced.
     pub async fn next(&mut self) -> Result<Option<Bytes>> {
         let result = self.advance().await;
-        if !matches!(result, Ok(Some(_))) {
-            // Ends the call at once, not only when the caller gets round to dropping us.
-            self.streaming = None;
+        // The call ends at once, not only when the caller gets round to dropping us.
+        match &result {
+            Ok(Some(_)) => {}
+            Ok(None) => self.state = State::Ended,
+            Err(_) => self.state = State::Failed,
         }
         result
     }
 
     async fn advance(&mut self) -> Result<Option<Bytes>> {
         loop {
-            let Some(streaming) = &mut self.streaming else { return Ok(None) };
-            let begin = Instant::now();
-            let left = self.limits.deadline.saturating_sub(begin - self.started);
-            let answer = timeout(self.pace.patience().min(left), streaming.message()).await;
+            let streaming = match &mut self.state {
+                State::Open(streaming) => streaming,
+                State::Broken(fault, since) => {
+                    let (fault, since) = (fault.clone(), *since);
+                    return Err(self.explained(fault, since).await);
+                }
+                State::Failed => return Err(self.error(Code::StreamCut, "it has failed before".into()).remedy(AGAIN)),
+                State::Ended => return Ok(None),
+            };
+            let begin = *self.waiting_since.get_or_insert_with(Instant::now);
+            let patience = self.pace.patience().saturating_sub(begin.elapsed());
+            let left = self.limits.deadline.saturating_sub(self.started.elapsed());
+            let answer = timeout(patience.min(left), streaming.message()).await;
+            self.waiting_since = None;
             let message = match answer {
                 Ok(Ok(Some(message))) => Some(message),
                 Ok(Ok(None)) => return self.end(),
                 Ok(Err(error)) => {
-                    self.streaming = None;
-                    return Err(self.cut(error).await);
+                    self.state = State::Broken(Fault::Cut(causes(&error)), Instant::now());
+                    continue;
                 }
                 Err(_) => None,
             };
             let bytes = message.as_ref().map_or(0, |m| m.blob().len() as u64);
             if let Err(slow) = self.pace.waited(begin.elapsed(), bytes) {
-                self.streaming = None;
-                return Err(self.stalled(slow).await);
+                self.state = State::Broken(Fault::Slow(slow), Instant::now());
+                continue;
             }
             if self.started.elapsed() >= self.limits.deadline {
                 return Err(self.late());
@@ -153,11 +188,12 @@ impl SnapshotStream {
     }
 
     fn end(&self) -> Result<Option<Bytes>> {
-        match self.tally.promised {
-            Some(promised) if self.tally.received >= promised => Ok(None),
-            Some(promised) => Err(self.error(Code::StreamCut, format!("the member ended it before {promised} bytes"))),
-            None => Err(self.error(Code::StreamCut, "the member ended it before the first byte".into())),
-        }
+        let cause = match self.tally.promised {
+            Some(promised) if self.tally.received >= promised => return Ok(None),
+            Some(promised) => format!("the member ended it before {promised} bytes"),
+            None => "the member ended it before the first byte".to_string(),
+        };
+        Err(self.error(Code::StreamCut, cause).remedy(AGAIN))
     }
 
     fn error(&self, code: Code, cause: String) -> Error {
@@ -165,30 +201,24 @@ impl SnapshotStream {
         self.peer.error(code, WHAT).because(format!("{cause}; {received} bytes received"))
     }
 
-    async fn cut(&self, error: etcd_client::Error) -> Error {
-        let mut cause = causes(&error);
-        // A broken pipe says little: whether the member is still there says more.
-        if let Finding::Unreachable(e) = probe::look(&self.peer.url, &self.peer.access).await {
-            cause = format!("the member is gone ({e}; {cause})");
-        }
-        self.error(Code::StreamCut, cause)
-            .remedy("see the log of that etcd; the next snapshot starts from the beginning")
-    }
-
-    async fn stalled(&self, slow: Slow) -> Error {
-        let mut cause = match slow {
-            Slow::Silent(time) => format!("no bytes for {time:.1?}"),
-            Slow::Trickle { bytes, within, floor } => {
-                format!("only {bytes} bytes in {within:.1?}, at least {floor} are expected")
-            }
+    /// A broken pipe or silence says little: whether the member is still there says more.
+    /// A reader that keeps canceling the look gets the bare fact after the time that a look may take.
+    async fn explained(&self, fault: Fault, since: Instant) -> Error {
+        let (code, mut cause, remedy) = match fault {
+            Fault::Cut(cause) => (Code::StreamCut, cause, AGAIN),
+            Fault::Slow(slow) => (Code::StreamStalled, slow.to_string(), LOOK),
         };
-        match probe::look(&self.peer.url, &self.peer.access).await {
+        let seen = match since.elapsed() < probe::LIMIT {
+            true => probe::look(&self.peer.url, &self.peer.access).await,
+            false => Finding::Answers,
+        };
+        match seen {
             Finding::Silent => cause.push_str("; its port accepts connections but the process does not answer"),
             Finding::Unreachable(e) => cause.push_str(&format!("; the member is gone ({e})")),
             Finding::NoConnection => cause.push_str("; its host does not answer any more"),
             _ => {}
         }
-        self.error(Code::StreamStalled, cause).remedy("look at the etcd process, its disk and the network to it")
+        self.error(code, cause).remedy(remedy)
     }
 
     fn late(&self) -> Error {

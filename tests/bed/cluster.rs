@@ -194,6 +194,48 @@ impl Cluster {
         self.nodes.len() - 1
     }
 
+    /// Kills all members, throws their data away and starts them again with the same names, URLs and token: a new
+    /// cluster with the same cluster id. Authentication is off in it.
+    #[track_caller]
+    pub fn rebuild(&mut self) {
+        self.stop_and_clear();
+        self.start_again();
+    }
+
+    /// Kills all members and gives each the content of a snapshot by this line's own restore; `args` are more flags
+    /// for that. The cluster id changes when the token does, which these flags decide.
+    #[track_caller]
+    pub fn restore(&mut self, snapshot: &Path, args: &[&str]) {
+        self.stop_and_clear();
+        let peers: Vec<String> = self.nodes.iter().map(|n| format!("{}={}", n.name(), n.peer_url())).collect();
+        for node in &self.nodes {
+            let (snapshot, data) = (snapshot.display().to_string(), node.data_dir().display().to_string());
+            let mut restore = vec!["snapshot", "restore", &snapshot, "--data-dir", &data, "--name", node.name()];
+            let (peers, peer) = (peers.join(","), node.peer_url());
+            restore.extend(["--initial-cluster", &peers, "--initial-advertise-peer-urls", &peer]);
+            restore.extend(args);
+            self.line.etcdutl(&restore).ok();
+        }
+        self.start_again();
+    }
+
+    #[track_caller]
+    fn stop_and_clear(&mut self) {
+        for node in &mut self.nodes {
+            node.kill();
+            std::fs::remove_dir_all(node.data_dir()).expect("remove the data of a member");
+        }
+        for target in self.nodes.iter_mut().map(|n| &mut n.target).chain([&mut self.target]) {
+            target.user = None;
+        }
+    }
+
+    #[track_caller]
+    fn start_again(&mut self) {
+        self.nodes.iter_mut().for_each(Node::launch);
+        self.nodes.iter().for_each(Node::wait_ready);
+    }
+
     #[track_caller]
     fn enable_auth(&mut self, user: (String, String)) {
         let (name, password) = &user;

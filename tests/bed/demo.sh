@@ -30,7 +30,7 @@ fail() {
 # Settings of the caller's own etcd must not reach the demo's.
 for name in "${!ETCD@}"; do unset "$name"; done
 
-etcdctl() { ETCDCTL_API=3 timeout 60 "$programs/etcdctl" "$@"; }
+etcdctl() { timeout 60 "$programs/etcdctl" "$@"; }
 etcdutl() { timeout 120 "$programs/etcdutl" "$@"; }
 
 # Shows a command as a reader would type it, then runs it.

@@ -49,7 +49,13 @@ impl Line {
     /// Runs the offline tool of this line.
     #[track_caller]
     pub fn etcdutl(self, args: &[&str]) -> Output {
-        Run::new(self.etcdutl_program()).env("ETCDCTL_API", "3").args(args).run()
+        self.ctl(self.etcdutl_program()).args(args).run()
+    }
+
+    /// One of etcd's tools, told to speak the v3 API where that is not the only one.
+    pub(super) fn ctl(self, program: PathBuf) -> Run {
+        let run = Run::new(program);
+        if self == Line::V34 { run.env("ETCDCTL_API", "3") } else { run }
     }
 
     fn program(self, name: &str) -> PathBuf {

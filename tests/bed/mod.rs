@@ -10,12 +10,15 @@
 //! - [`target`]: how to reach a member: URLs, certificates, user
 //! - [`fill`] writes data
 //! - [`liar`] is the proxy that lies
+//! - [`refloat`]: the program under test with a configuration of its own
+//! - [`disk`]: a small file system
 //! - [`process`], [`ports`], [`proto`], [`run`], [`rng`]: what these stand on
 
 // Each of the programs that include the bed uses a part of it; and tests start processes, which refloat must not.
 #![allow(dead_code, unused_imports, clippy::disallowed_methods)]
 
 pub mod cluster;
+pub mod disk;
 pub mod fill;
 pub mod liar;
 pub mod line;
@@ -24,16 +27,19 @@ pub mod pki;
 pub mod ports;
 pub mod process;
 pub mod proto;
+pub mod refloat;
 pub mod rng;
 pub mod run;
 pub mod target;
 
 pub use cluster::{Builder, Cluster};
-pub use fill::{Fill, Filled};
+pub use disk::SmallDisk;
+pub use fill::{Fill, Filled, HashKv};
 pub use liar::{Liar, Lie};
 pub use line::{Line, bbolt};
 pub use node::Node;
 pub use pki::Pki;
+pub use refloat::Refloat;
 pub use rng::{Rng, seed};
 pub use run::{Output, Run};
 pub use target::{Target, block_on};

@@ -117,6 +117,23 @@ impl Node {
         self.wait_ready();
     }
 
+    /// Ends it, replaces bytes in its database file, and starts it again: it serves values that the others do not
+    /// have, because bbolt keeps no checksums of pages. Both texts must have the same length, the first must be
+    /// there, and it must not be in the log entries that the member replays at its start, so write it well before.
+    #[track_caller]
+    pub fn falsify(&mut self, from: &str, to: &str) {
+        assert_eq!(from.len(), to.len(), "a change of length would break the pages");
+        self.terminate();
+        let mut database = std::fs::read(self.db_file()).expect("read the database");
+        let found = places(&database, from.as_bytes());
+        assert!(!found.is_empty(), "{from} is not in the database of {}", self.name);
+        for at in found {
+            database[at..at + to.len()].copy_from_slice(to.as_bytes());
+        }
+        std::fs::write(self.db_file(), database).expect("write the database");
+        self.restart();
+    }
+
     /// Starts it without waiting: for a cluster that has no quorum yet.
     #[track_caller]
     pub fn launch(&mut self) {
@@ -236,6 +253,11 @@ impl Node {
             None => panic!("member {} does not run", self.name),
         }
     }
+}
+
+/// All places of a text.
+fn places(in_all: &[u8], text: &[u8]) -> Vec<usize> {
+    in_all.windows(text.len()).enumerate().filter(|(_, w)| *w == text).map(|(i, _)| i).collect()
 }
 
 impl From<&Node> for Target {

@@ -60,7 +60,7 @@ impl Target {
 
     /// etcdctl of a line with everything that it needs to get in; more arguments and [`Run::run`] follow.
     pub fn etcdctl(&self, line: Line) -> Run {
-        let mut run = Run::new(line.etcdctl_program()).env("ETCDCTL_API", "3");
+        let mut run = line.ctl(line.etcdctl_program());
         run = run.args(["--endpoints", &self.endpoints.join(","), "--dial-timeout=10s", "--command-timeout=60s"]);
         if let Some(pki) = &self.pki {
             for (flag, file) in [("--cacert", &pki.ca), ("--cert", &pki.client.cert), ("--key", &pki.client.key)] {

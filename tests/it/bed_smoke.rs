@@ -6,7 +6,7 @@ use std::path::Path;
 use sha2::Digest;
 
 use crate::bed::pki::Pair;
-use crate::bed::{Cluster, Fill, Liar, Lie, Line, Run, Target, bbolt, block_on};
+use crate::bed::{Cluster, Fill, Liar, Lie, Line, Run, SmallDisk, Target, bbolt, block_on, skip_unless_root};
 
 #[test]
 fn each_line_serves_and_its_tools_agree_on_the_same_data() {
@@ -80,6 +80,51 @@ fn a_frozen_member_is_silent_and_a_killed_one_comes_back() {
     assert_eq!(cluster.node(leader).member_id(), id);
     assert_eq!(cluster.node(leader).etcdctl(&["get", "a", "--print-value-only"]).ok(), "b\n");
     cluster.node_mut(leader).terminate();
+}
+
+#[test]
+fn a_falsified_member_disagrees_at_the_same_revision() {
+    let mut cluster = Cluster::builder(Line::V36).members(3).start();
+    cluster.etcdctl(&["put", "word", "the-truth-of-the-matter"]).ok();
+    let follower = 1 - cluster.leader_index().min(1);
+    cluster.node_mut(follower).falsify("the-truth-of-the-matter", "a-lie-that-is-as-long-!");
+    let honest = Fill::new(cluster.leader()).hash_kv(0);
+    let lying = Fill::new(cluster.node(follower)).hash_kv(0);
+    assert_eq!((lying.revision, lying.compact_revision), (honest.revision, honest.compact_revision));
+    assert_ne!(lying.hash, honest.hash);
+}
+
+#[test]
+fn a_rebuilt_cluster_has_the_same_id_and_a_restored_one_an_older_revision() {
+    for line in Line::ALL {
+        let mut cluster = Cluster::builder(line).members(3).token("same").start();
+        let id = cluster.node(0).cluster_id();
+        let fill = Fill::new(&cluster);
+        let made = fill.kubernetes(50);
+        let file = cluster.dir().join("older.db");
+        cluster.node(0).etcdctl(&["snapshot", "save", file.to_str().expect("text")]).ok();
+        assert!(fill.put("later", "than the snapshot") > made.revision);
+
+        cluster.restore(&file, &["--initial-cluster-token=same"]);
+        assert_eq!(cluster.node(0).cluster_id(), id, "{line}: same names, URLs and token");
+        assert_eq!(Fill::new(&cluster).revision(), made.revision, "{line}");
+        cluster.restore(&file, &["--initial-cluster-token=other"]);
+        assert_ne!(cluster.node(0).cluster_id(), id, "{line}: another token");
+
+        cluster.rebuild();
+        assert_eq!(cluster.node(0).cluster_id(), id, "{line}: same names, URLs and token");
+        assert_eq!(Fill::new(&cluster).revision(), 1, "{line}: empty");
+    }
+}
+
+#[test]
+fn a_small_disk_is_full_when_it_should_be() {
+    if skip_unless_root("mounts a tmpfs") {
+        return;
+    }
+    let disk = SmallDisk::new(1 << 20);
+    let error = std::fs::write(disk.path().join("file"), vec![0u8; 2 << 20]).expect_err("it has 1 MiB");
+    assert_eq!(error.kind(), std::io::ErrorKind::StorageFull);
 }
 
 /// What came of a snapshot: the bytes, and the error that ended the stream.

@@ -10,3 +10,8 @@ mod bed_smoke;
 mod cli_config;
 mod cli_usage;
 mod rings;
+mod etcd_failures;
+mod etcd_member;
+mod etcd_stream;
+mod etcd_tls;
+mod etcd_view;

@@ -88,7 +88,7 @@ impl Fill {
         block_on(async {
             let mut rng = Rng::new(self.seed);
             let kube_system_uid = self.kube_system_uid.clone().unwrap_or_else(|| rng.uid());
-            let mut sink = Sink::new(self.client.clone());
+            let mut sink = Sink::varied(self.client(), self.seed);
             let spaces = self.namespaces(&mut sink, &mut rng, &kube_system_uid, objects / 200 + 1).await;
             let nodes = (objects / 20).max(3);
             for round in 0..3 {

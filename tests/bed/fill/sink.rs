@@ -5,6 +5,8 @@ use std::collections::HashSet;
 use bytes::Bytes;
 use etcd_client::{Client, PutOptions, Txn, TxnOp};
 
+use super::super::rng::Rng;
+
 /// etcd's default for operations in one transaction is 128, for a request 1.5 MiB.
 const MOST_OPS: usize = 120;
 const MOST_BYTES: usize = 1 << 20;
@@ -16,11 +18,21 @@ pub struct Sink {
     /// etcd refuses two changes of one key in a transaction.
     keys: HashSet<String>,
     revision: i64,
+    /// Where the number of operations varies.
+    vary: Option<Rng>,
+    together: usize,
 }
 
 impl Sink {
+    /// Transactions as large as etcd allows by default: the fastest way.
     pub fn new(client: Client) -> Self {
-        Sink { client, pending: Vec::new(), bytes: 0, keys: HashSet::new(), revision: 0 }
+        let (pending, keys) = (Vec::new(), HashSet::new());
+        Sink { client, pending, bytes: 0, keys, revision: 0, vary: None, together: MOST_OPS }
+    }
+
+    /// Transactions of one to eight operations: many revisions, and some with several rows.
+    pub fn varied(client: Client, seed: u64) -> Self {
+        Sink { vary: Some(Rng::new(seed)), together: 1, ..Sink::new(client) }
     }
 
     /// The revision of the last transaction.
@@ -43,7 +55,7 @@ impl Sink {
 
     async fn make_room(&mut self, key: &str, value: usize) {
         let size = key.len() + value;
-        if self.keys.contains(key) || self.pending.len() == MOST_OPS || self.bytes + size > MOST_BYTES {
+        if self.keys.contains(key) || self.pending.len() == self.together || self.bytes + size > MOST_BYTES {
             self.flush().await;
         }
         self.bytes += size;
@@ -59,5 +71,8 @@ impl Sink {
         self.revision = answer.header().map_or(0, |h| h.revision());
         self.keys.clear();
         self.bytes = 0;
+        if let Some(rng) = &mut self.vary {
+            self.together = 1 + rng.below(8) as usize;
+        }
     }
 }

@@ -59,7 +59,7 @@ pub fn text(rng: &mut Rng, size: usize) -> String {
     while text.len() < size {
         text.push_str(rng.pick::<&str>(&WORDS));
         text.push_str(": ");
-        text.push_str(&rng.hex(6));
+        text.push_str(&rng.hex(12));
         text.push('\n');
     }
     text.truncate(size);

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashSet};
 use jiff::Timestamp;
 
 use super::id::SnapshotId;
-use super::list::Unfinished;
+use super::list::{ForeignName, Unfinished};
 use super::manifest::Codec;
 use super::names::Name;
 use super::note::NoteKind;
@@ -78,7 +78,7 @@ pub struct Catalog<'a> {
     lineages: BTreeMap<LineageId, LineageNames>,
     temps: Vec<(usize, Unfinished)>,
     foreign: u64,
-    foreign_names: Vec<String>,
+    foreign_names: Vec<ForeignName>,
 }
 
 /// One id over all stores that have something under it.
@@ -183,7 +183,8 @@ impl<'a> Catalog<'a> {
                     None => {
                         self.foreign += 1;
                         if self.foreign_names.len() < MAX_FOREIGN_NAMES {
-                            self.foreign_names.push(format!("{}: {}", store.name(), entry.name));
+                            self.foreign_names
+                                .push(ForeignName { store: store.name().into(), name: entry.name.clone() });
                         }
                     }
                 }
@@ -266,7 +267,7 @@ impl Catalog<'_> {
     }
 
     /// The first of them, each behind the name of its store.
-    pub fn foreign_names(&self) -> &[String] {
+    pub fn foreign_names(&self) -> &[ForeignName] {
         &self.foreign_names
     }
 

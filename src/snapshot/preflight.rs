@@ -71,8 +71,11 @@ pub async fn preflight(etcd: &EtcdSettings, by_hand: Option<&str>) -> Result<Fit
             status.version, defect.summary, defect.id, defect.reference
         ));
     }
-    for alarm in &view.alarms {
-        warnings.push(format!("member {:x} has raised the alarm {}", alarm.member_id, alarm.kind.word()));
+    match &view.alarms {
+        Some(alarms) => alarms.iter().for_each(|alarm| {
+            warnings.push(format!("member {:x} has raised the alarm {}", alarm.member_id, alarm.kind.word()));
+        }),
+        None => warnings.push("alarms could not be read: whether one is raised is not known".into()),
     }
     if status.leader.is_none() {
         warnings.push("the member knows no leader: its data may be behind the cluster's".into());

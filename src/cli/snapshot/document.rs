@@ -27,6 +27,8 @@ pub struct ListDocument {
     pub schema: u32,
     /// Newest first.
     pub snapshots: Vec<Snapshot>,
+    /// Lineages with snapshots that are not in the list.
+    pub other_lineages: Vec<String>,
     #[serde(flatten)]
     pub others: Others,
 }
@@ -163,6 +165,12 @@ impl Document for ListDocument {
         if *foreign > 0 {
             text.push_str(&format!(
                 "{foreign} foreign: not written by refloat, never touched (--foreign names them)\n"
+            ));
+        }
+        if !self.other_lineages.is_empty() {
+            let count = self.other_lineages.len();
+            text.push_str(&format!(
+                "{count} other lineages: snapshots of other clusters (--all-lineages lists them)\n"
             ));
         }
         for one in details {

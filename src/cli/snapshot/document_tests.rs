@@ -65,7 +65,12 @@ fn list(name_foreign: bool) -> ListDocument {
         found(Kind::Unreadable, "local", "r.json", Some("cut off")),
         found(Kind::Unreadable, "usb", "r.json", Some("cut off")),
     ];
-    ListDocument { schema: 1, snapshots: vec![snapshot()], others: Others::new(1, name_foreign, all) }
+    ListDocument {
+        schema: 1,
+        snapshots: vec![snapshot()],
+        other_lineages: vec![],
+        others: Others::new(1, name_foreign, all),
+    }
 }
 
 fn failed() -> StoreOutcome {
@@ -112,7 +117,7 @@ fn list_as_a_table() {
          1 foreign: not written by refloat, never touched (--foreign names them)\n  unfinished: u.db.zst in store local\n  \
          unreadable: r.json in store local (cut off)\n  unreadable: r.json in store usb (cut off)\n"
     );
-    let empty = ListDocument { schema: 1, snapshots: vec![], others: Others::default() };
+    let empty = ListDocument { schema: 1, snapshots: vec![], other_lineages: vec![], others: Others::default() };
     assert_eq!(printed(&empty, Format::Table), "no snapshots\n");
 }
 

@@ -222,12 +222,13 @@ async fn list(args: ListArgs, context: &Context) -> Result<Ending> {
     let now = Timestamp::now();
     let named = |kind, store: String, name: String, why| StoredName { kind, store, name, why };
     let mut found: Vec<StoredName> = Vec::new();
-    found.extend(listing.foreign_names.into_iter().map(|f| named(Kind::Foreign, String::new(), f, None)));
+    found.extend(listing.foreign_names.into_iter().map(|f| named(Kind::Foreign, f.store, f.name, None)));
     found.extend(listing.unfinished.into_iter().map(|u| named(Kind::Unfinished, u.store, u.name, None)));
     found.extend(listing.unreadable.into_iter().map(|u| named(Kind::Unreadable, u.store, u.name, Some(u.reason))));
     let document = ListDocument {
         schema: SCHEMA,
         snapshots: listing.snapshots.into_iter().map(|shown| Snapshot { shown, now }).collect(),
+        other_lineages: listing.other_lineages.iter().map(ToString::to_string).collect(),
         others: Others::new(listing.foreign, args.foreign, found),
     };
     context.output.document(&document)?;

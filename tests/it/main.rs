@@ -6,4 +6,5 @@
 #[path = "../bed/mod.rs"]
 mod bed;
 
+mod bed_liar;
 mod bed_smoke;

@@ -11,14 +11,21 @@ programs=$REFLOAT_BED/etcd-3.6.16
 work=$(mktemp -d "${TMPDIR:-/tmp}/refloat-demo-XXXXXX")
 pids=()
 
-clean_up() {
+end_members() {
   local pid
   for pid in "${pids[@]}"; do kill -KILL "$pid" 2>/dev/null || true; done
-  wait 2>/dev/null || true
+  for pid in "${pids[@]}"; do
+    while kill -0 "$pid" 2>/dev/null; do sleep 0.05; done
+  done
+  pids=()
+}
+clean_up() {
+  end_members
   rm -rf "$work"
 }
 trap clean_up EXIT
 trap 'exit 130' INT TERM
+trap 'fail "stopped in line $LINENO: $BASH_COMMAND"' ERR
 
 say() { printf '\n== %s\n' "$*"; }
 fail() {
@@ -57,6 +64,8 @@ start_member() { # NAME CLIENT-PORT PEER-PORT INITIAL-CLUSTER DATA-DIRECTORY
     --listen-peer-urls "http://127.0.0.1:$3" --initial-advertise-peer-urls "http://127.0.0.1:$3" \
     --initial-cluster "$4" --initial-cluster-token "${work##*/}" >>"$work/$1.log" 2>&1 &
   pids+=($!)
+  # Else bash reports their end as if it were a fault.
+  disown
 }
 
 # Waits until every member serves, and makes sure that those which do are ours: our processes live, and the members
@@ -90,9 +99,7 @@ start_cluster() {
     for i in 1 2 3; do start_member m$i "${client_ports[i]}" "${peer_ports[i]}" "$peers" "$work/m$i"; done
     if wait_healthy "$endpoints" m1 m2 m3; then return; fi
     # Somebody took a port in between: once more from the start, on other ports.
-    for i in "${pids[@]}"; do kill -KILL "$i" 2>/dev/null || true; done
-    wait 2>/dev/null || true
-    pids=()
+    end_members
     rm -rf "$work"/m[123]
   done
   fail 'three members did not start three times'

@@ -6,6 +6,7 @@
 #[path = "../bed/mod.rs"]
 mod bed;
 
+mod bed_liar;
 mod bed_smoke;
 mod cli_config;
 mod cli_usage;

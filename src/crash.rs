@@ -4,13 +4,14 @@
 //! feature nothing of this is compiled in.
 
 /// Kills this process here when the failpoint of this name says `return`.
-#[macro_export]
-macro_rules! crash_point {
+macro_rules! point {
     ($name:literal) => {{
         #[cfg(feature = "failpoints")]
         ::fail::fail_point!($name, |_| $crate::crash::now());
     }};
 }
+
+pub(crate) use point;
 
 /// Dies like a process that nobody asks.
 #[cfg(feature = "failpoints")]

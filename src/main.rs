@@ -5,6 +5,9 @@ use std::process::ExitCode;
 use refloat::cli;
 
 fn main() -> ExitCode {
+    #[cfg(feature = "failpoints")]
+    let _failpoints = fail::FailScenario::setup();
+
     // One provider for all of TLS, named here, so that no library picks its own. It fails only when one is set.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
 

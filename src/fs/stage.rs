@@ -89,7 +89,7 @@ impl Staged {
         let (parent, leaf) = dir.parent(rel)?;
         let on = || dir.shown(rel);
         self.sync(&on())?;
-        fail::fail_point!("fs-before-name");
+        crate::crash::point!("fs::before_name");
         let named = match &self.name {
             None => linkat(AT_FDCWD, os::proc_path(&self.file).as_str(), &parent, leaf, AtFlags::AT_SYMLINK_FOLLOW),
             Some(temporary) => {
@@ -107,7 +107,7 @@ impl Staged {
             }
         };
         named.map_err(|e| os::create_error("create file", on(), e))?;
-        fail::fail_point!("fs-after-name");
+        crate::crash::point!("fs::after_name");
         parent.sync()
     }
 

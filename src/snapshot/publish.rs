@@ -8,7 +8,7 @@ use std::sync::Arc;
 use sha2::{Digest as _, Sha256};
 
 use crate::catalog::{Digest, Manifest, Name, Placement, history::Seen, write_evidence};
-use crate::crash_point;
+use crate::crash;
 use crate::error::{Code, Error, Result};
 use crate::format::ReadAt;
 use crate::fs::Staged;
@@ -61,10 +61,10 @@ impl Publication<'_> {
     fn publish_home(&self, staged: Staged, store: &LocalStore) -> Result<Vec<String>> {
         store.check_marker()?;
         let warnings = write_evidence(store, self.placement, self.seen)?;
-        crash_point!("take::evidence");
+        crash::point!("take::evidence");
         let name = self.data_name();
         store.publish(staged, &name)?;
-        crash_point!("take::data");
+        crash::point!("take::data");
         // Its bytes were read back and judged before they got their name; the name must lead to them.
         let len = store.open(&name)?.len();
         self.same_size(len, &name, store)?;
@@ -103,9 +103,9 @@ impl Publication<'_> {
         let name = Name::Manifest(self.manifest.lineage, self.manifest.id.clone()).to_string();
         let bytes =
             self.manifest.to_bytes().map_err(|e| Error::new(Code::Internal, "encode manifest", &name).because(e))?;
-        crash_point!("take::before_manifest");
+        crash::point!("take::before_manifest");
         store.create(&name, &bytes)?;
-        crash_point!("take::manifest");
+        crash::point!("take::manifest");
         Ok(())
     }
 }

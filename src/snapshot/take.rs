@@ -21,7 +21,7 @@ use crate::catalog::{
     SnapshotId, State, SweepPlan, SweepScope, TailAt, check, place, read_known, shown, time,
 };
 use crate::config::Settings;
-use crate::crash_point;
+use crate::crash;
 use crate::error::{Code, Error, Result};
 use crate::etcd::StreamLimits;
 use crate::format::check::{Content, Options};
@@ -147,11 +147,11 @@ pub async fn take(
         Duration::from_secs(fit.status.db_size / SLOWEST).max(SHORTEST_DEADLINE).min(settings.snapshot.max_duration);
     let limits = StreamLimits::new(settings.snapshot.stall_timeout, deadline);
     let captured = capture(&fit.member, &home.store, limits, fit.status.db_size, &*progress, cancel).await?;
-    crash_point!("take::streamed");
+    crash::point!("take::streamed");
 
     progress.step("verify");
     let (object, judgement) = judge_captured(&captured, settings, progress.clone(), cancel).await?;
-    crash_point!("take::verified");
+    crash::point!("take::verified");
     let content = judgement.content.clone().unwrap_or_default();
 
     progress.step("agree");

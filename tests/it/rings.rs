@@ -19,7 +19,7 @@ const RINGS: &[&[&str]] = &[
     &["store", "etcd", "host", "kube"],
     &["ledger", "config"],
     &["fs", "format"],
-    &["error"],
+    &["crash", "error"],
 ];
 
 fn rung(module: &str) -> Option<usize> {

@@ -29,8 +29,8 @@ trap 'fail "stopped in line $LINENO: $BASH_COMMAND"' ERR
 
 say() { printf '\n== %s\n' "$*"; }
 fail() {
-  printf '\ndemo: %s\n' "$*" >&2
   tail -n 5 "$work"/*.log >&2 2>/dev/null || true
+  printf '\ndemo: %s\n' "$*" >&2
   exit 1
 }
 

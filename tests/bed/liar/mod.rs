@@ -52,6 +52,8 @@ pub enum Lie {
     Remaining(u64),
     /// So many bytes more come after the end; `u64::MAX` is for ever.
     TooLong { extra: u64 },
+    /// These bytes altogether: a database and its trailer of 32, older than the member's or not sound.
+    Instead(&'static [u8]),
     /// HashKV answers another hash.
     WrongHash,
     /// HashKV never answers.
@@ -130,8 +132,13 @@ impl Liar {
 
     /// How often a method, for example `HashKV`, was called.
     pub fn calls(&self, method: &str) -> usize {
-        let calls = self.book.calls.lock().expect("no panic under this lock");
-        calls.iter().filter(|(path, _)| path.rsplit('/').next() == Some(method)).map(|(_, n)| n).sum()
+        self.book.calls(method)
+    }
+
+    /// The same, for another thread.
+    pub fn counter(&self, method: &'static str) -> impl Fn() -> usize + Send + 'static {
+        let book = Arc::clone(&self.book);
+        move || book.calls(method)
     }
 }
 
@@ -144,6 +151,11 @@ impl Drop for Liar {
 impl Book {
     fn member(&self) -> Option<SocketAddr> {
         *self.member.lock().expect("no panic under this lock")
+    }
+
+    fn calls(&self, method: &str) -> usize {
+        let calls = self.calls.lock().expect("no panic under this lock");
+        calls.iter().filter(|(path, _)| path.rsplit('/').next() == Some(method)).map(|(_, n)| n).sum()
     }
 
     /// Notes the call and says how to answer it.

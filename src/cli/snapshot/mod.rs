@@ -16,9 +16,11 @@ use crate::catalog::{Catalog, Filter, Lineages, Listing, Node, Shown};
 use crate::error::{Code, Error, Exit, Result};
 use crate::snapshot::check::{self, Proof};
 use crate::snapshot::export;
+use crate::snapshot::outcome::{self, TakeRequest};
 use crate::snapshot::progress::Progress;
+use crate::snapshot::state;
 use crate::snapshot::stores::OpenStores;
-use crate::snapshot::take::{self, TakeRequest};
+use crate::snapshot::take::take as take_snapshot;
 
 pub use document::{
     ExportDocument, Kind, ListDocument, Others, Outcome, PreflightDocument, PreflightStore, ShowDocument, Snapshot,
@@ -162,10 +164,10 @@ async fn take(args: TakeArgs, context: &Context) -> Result<Ending> {
         stores: context.store_names()?,
         dry_run: args.dry_run,
     };
-    let outcome = take::take(context.settings()?, &request, context.progress.clone(), &context.cancel).await?;
-    let taken = match outcome {
-        take::Outcome::Taken(taken) => *taken,
-        take::Outcome::Preflight(found) => return preflight(found, context),
+    let made = take_snapshot(context.settings()?, &request, context.progress.clone(), &context.cancel).await?;
+    let taken = match made {
+        outcome::Outcome::Taken(taken) => *taken,
+        outcome::Outcome::Preflight(found) => return preflight(found, context),
     };
     let failure = taken.failure();
     let stores = taken.stores.into_iter().map(|store| StoreOutcome {
@@ -178,7 +180,7 @@ async fn take(args: TakeArgs, context: &Context) -> Result<Ending> {
     failure.map_or(Ok(Ending::Good), Err)
 }
 
-fn preflight(found: take::Preflight, context: &Context) -> Result<Ending> {
+fn preflight(found: outcome::Preflight, context: &Context) -> Result<Ending> {
     let mut first: Option<Exit> = None;
     let stores = found.stores.into_iter().map(|(name, room)| {
         first = first.or(room.as_ref().err().map(Error::exit));
@@ -209,7 +211,7 @@ async fn with_stores<T: Send + 'static>(
     for (name, error) in stores.failed() {
         context.progress.warn(&format!("store {name}: {error}: {}", error.why().join(": ")));
     }
-    let node = take::node(settings)?;
+    let node = state::node(settings)?;
     tokio::task::spawn_blocking(move || work(stores, node))
         .await
         .map_err(|e| Error::new(Code::Internal, "read stores", "").because(e))?

@@ -151,6 +151,7 @@ mod tests {
     use crate::catalog::note::{Note, NoteBody};
     use crate::catalog::testing::{LINEAGE, MemStore, at, node, snapshot};
     use crate::error::Code;
+    use crate::store::Store;
 
     fn read(stores: &[&dyn Store]) -> Listing {
         Catalog::read(stores).unwrap().listing(&Filter { lineages: Lineages::All, node: None }, &node("cp1"))

@@ -16,6 +16,7 @@ mod etcd_member;
 mod etcd_stream;
 mod etcd_tls;
 mod etcd_view;
+mod many_keys;
 mod rings;
 mod take_stream;
 mod taking;

@@ -8,6 +8,8 @@ mod bed;
 
 mod bed_liar;
 mod bed_smoke;
+mod bytes;
+mod bytes_stored;
 mod cli_config;
 mod cli_usage;
 mod etcd_failures;
@@ -15,4 +17,7 @@ mod etcd_member;
 mod etcd_stream;
 mod etcd_tls;
 mod etcd_view;
+mod oracles;
+mod oracles_bbolt;
+mod page_walk;
 mod rings;

@@ -74,7 +74,10 @@ fn damaged(subject: String, error: &Error) -> Checked {
 fn words(subject: String, judged: Judgement, mut notes: Vec<String>) -> Checked {
     let not_covered = match judged.trailer {
         Trailer::Absent => {
-            vec!["content of keys and values: the file has no SHA-256 trailer that would prove it".into()]
+            vec![
+                "content of keys and values: the file has no SHA-256 trailer that would prove it".into(),
+                "that no page is an older copy of itself: pages do not say which transaction wrote them".into(),
+            ]
         }
         Trailer::Good | Trailer::Wrong => Vec::new(),
     };

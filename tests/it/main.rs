@@ -8,6 +8,8 @@ mod bed;
 
 mod bed_liar;
 mod bed_smoke;
+mod bytes;
+mod bytes_stored;
 mod cli_config;
 mod cli_usage;
 mod docs;
@@ -17,6 +19,9 @@ mod etcd_stream;
 mod etcd_tls;
 mod etcd_view;
 mod many_keys;
+mod oracles;
+mod oracles_bbolt;
+mod page_walk;
 mod rings;
 mod take_stream;
 mod taking;

@@ -6,6 +6,7 @@
 #[path = "../bed/mod.rs"]
 mod bed;
 
+mod agreement;
 mod bed_liar;
 mod bed_smoke;
 mod cli_config;
@@ -15,6 +16,8 @@ mod etcd_member;
 mod etcd_stream;
 mod etcd_tls;
 mod etcd_view;
+mod history;
 mod rings;
+mod take_member;
 mod take_stream;
 mod taking;

@@ -11,6 +11,7 @@ mod bed_liar;
 mod bed_smoke;
 mod cli_config;
 mod cli_usage;
+mod docs;
 mod etcd_failures;
 mod etcd_member;
 mod etcd_stream;

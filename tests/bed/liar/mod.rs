@@ -74,6 +74,7 @@ impl Lie {
 /// What the connections share with the test.
 #[derive(Default)]
 struct Book {
+    member: Mutex<Option<SocketAddr>>,
     lies: Mutex<HashMap<&'static str, Lie>>,
     calls: Mutex<HashMap<String, usize>>,
 }
@@ -89,16 +90,31 @@ impl Liar {
     /// Stands before a plain (`http://`) member and is honest until told otherwise.
     #[track_caller]
     pub fn start(member: &str) -> Self {
-        let member = member.strip_prefix("http://").expect("the liar speaks plain HTTP/2 only");
-        let member: SocketAddr = member.parse().expect("an address and a port");
+        let liar = Liar::listen();
+        liar.stand_before(member);
+        liar
+    }
+
+    /// Only listens, so that a member can be started which advertises the liar's URL as its own: whoever follows
+    /// the member list then still meets the liar. [`Liar::stand_before`] comes next.
+    #[track_caller]
+    pub fn listen() -> Self {
         let book = Arc::new(Book::default());
         let shared = Arc::clone(&book);
         let (address, task) = block_on(async move {
             let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("listen on loopback");
             let address = listener.local_addr().expect("an own address");
-            (address, runtime().spawn(proxy::serve(listener, member, shared)))
+            (address, runtime().spawn(proxy::serve(listener, shared)))
         });
         Liar { address, book, task }
+    }
+
+    /// Passes calls to this member, from the next connection on.
+    #[track_caller]
+    pub fn stand_before(&self, member: &str) {
+        let address = member.strip_prefix("http://").expect("the liar speaks plain HTTP/2 only");
+        let address = address.parse().expect("an address and a port");
+        *self.book.member.lock().expect("no panic under this lock") = Some(address);
     }
 
     pub fn url(&self) -> String {
@@ -133,6 +149,10 @@ impl Drop for Liar {
 }
 
 impl Book {
+    fn member(&self) -> Option<SocketAddr> {
+        *self.member.lock().expect("no panic under this lock")
+    }
+
     fn calls(&self, method: &str) -> usize {
         let calls = self.calls.lock().expect("no panic under this lock");
         calls.iter().filter(|(path, _)| path.rsplit('/').next() == Some(method)).map(|(_, n)| n).sum()

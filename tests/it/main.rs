@@ -6,6 +6,7 @@
 #[path = "../bed/mod.rs"]
 mod bed;
 
+mod agreement;
 mod bed_liar;
 mod bed_smoke;
 mod bytes;
@@ -22,6 +23,8 @@ mod many_keys;
 mod oracles;
 mod oracles_bbolt;
 mod page_walk;
+mod history;
 mod rings;
+mod take_member;
 mod take_stream;
 mod taking;

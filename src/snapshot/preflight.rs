@@ -56,8 +56,7 @@ pub async fn preflight(etcd: &EtcdSettings, by_hand: Option<&str>) -> Result<Fit
         Err(error) => return Err(error),
     };
     let label = chosen.info.as_ref().map(|i| i.label()).unwrap_or_default();
-    let member = Member::connect(&chosen.url, &access).await?;
-    let member = if label.is_empty() { member } else { member.named(&label) };
+    let member = Member::connect_named(&chosen.url, &label, &access).await?;
     let status = member.status().await?;
     if status.is_learner {
         return Err(Error::new(Code::MemberLearner, "take snapshot from", member.url())

@@ -20,8 +20,8 @@ use super::state::{lock, node, open_state};
 use super::stores::{OpenStores, Opened};
 use crate::catalog::history::Seen;
 use crate::catalog::{
-    Agreement, Catalog, Digest, EtcdId, Evidence, Node, Placement, Shown, SweepPlan, SweepScope, TailAt, place,
-    read_known, shown,
+    Agreement, AgreementResult, Catalog, Digest, EtcdId, Evidence, Node, Placement, Shown, SweepPlan, SweepScope,
+    TailAt, place, read_known, shown,
 };
 use crate::config::Settings;
 use crate::crash;
@@ -84,13 +84,22 @@ pub async fn take(
     let content = judgement.content.clone().unwrap_or_default();
 
     progress.step("agree");
-    let agreement = agree(settings, &fit, &judgement, &content).await;
-    if cancel.is_cancelled() {
-        return Err(Error::new(Code::Canceled, "take snapshot", ""));
-    }
+    let canceled = || Error::new(Code::Canceled, "take snapshot from", fit.member.url());
+    let agreement = tokio::select! {
+        agreement = agree(settings, &fit, &judgement, &content) => agreement,
+        () = cancel.cancelled() => return Err(canceled()),
+    };
 
     progress.step("publish");
-    let placement = place_it(&stores, &fit, &content, &object, judgement.db_len).await?;
+    // Damage and disagreement are the member's fault, not a new history: what its rows say decides nothing.
+    let trusted = judgement.ok() && agreement.iter().all(|a| a.result != AgreementResult::Different);
+    let placement = tokio::select! {
+        placement = place_it(&stores, &fit, &content, &object, judgement.db_len, trusted) => placement?,
+        () = cancel.cancelled() => return Err(canceled()),
+    };
+    if cancel.is_cancelled() {
+        return Err(canceled());
+    }
     let reasons: Vec<String> = placement.reasons.iter().map(ToString::to_string).collect();
     if placement.alarm {
         progress.warn(&format!("this history is not the one before: {}", reasons.join("; ")));
@@ -202,13 +211,15 @@ async fn agree(settings: &Settings, fit: &Fit, judgement: &Judgement, content: &
     agreement::ask(decisions, hash, content.rows, &fit.view.members, &fit.access).await
 }
 
-/// Reads the stores, then the cluster's revision (in this order), then decides.
+/// Reads the stores, then the cluster's revision (in this order), then decides. Rows that are not `trusted` are not
+/// compared with those of the past.
 async fn place_it(
     stores: &OpenStores,
     fit: &Fit,
     content: &Content,
     object: &Object,
     db_len: u64,
+    trusted: bool,
 ) -> Result<Placement> {
     let known = {
         let list = stores.list();
@@ -224,8 +235,8 @@ async fn place_it(
     };
     let bytes = object.bytes();
     let tail = |revision: i64| match u64::try_from(revision) {
-        Ok(revision) => evidence::tail_at(bytes, db_len, revision, content.compact_revision),
-        Err(_) => TailAt::Unknown,
+        Ok(revision) if trusted => evidence::tail_at(bytes, db_len, revision, content.compact_revision),
+        Ok(_) | Err(_) => TailAt::Unknown,
     };
     place(&evidence, &tail, &known, crate::fs::random()?)
         .map_err(|e| Error::new(Code::DataInvalid, "place snapshot", "").because(e))

@@ -4,7 +4,7 @@
 # Called by ./dev demo, which builds what it needs and sets REFLOAT_BED (etcd's programs), REFLOAT_BIN (refloat) and
 # BED_FILL (the filler). Everything happens in a temporary directory and on loopback; members are ended by process id
 # and also die with this script.
-set -euo pipefail
+set -Eeuo pipefail
 
 : "${REFLOAT_BED:?run ./dev demo}" "${REFLOAT_BIN:?run ./dev demo}" "${BED_FILL:?run ./dev demo}"
 programs=$REFLOAT_BED/etcd-3.6.16
@@ -29,8 +29,8 @@ trap 'fail "stopped in line $LINENO: $BASH_COMMAND"' ERR
 
 say() { printf '\n== %s\n' "$*"; }
 fail() {
-  printf '\ndemo: %s\n' "$*" >&2
   tail -n 5 "$work"/*.log >&2 2>/dev/null || true
+  printf '\ndemo: %s\n' "$*" >&2
   exit 1
 }
 

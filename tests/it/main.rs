@@ -17,3 +17,5 @@ mod etcd_stream;
 mod etcd_tls;
 mod etcd_view;
 mod rings;
+mod take_stream;
+mod taking;

@@ -168,9 +168,9 @@ impl Document for ListDocument {
             ));
         }
         if !self.other_lineages.is_empty() {
-            let count = self.other_lineages.len();
+            let (count, plural) = (self.other_lineages.len(), if self.other_lineages.len() == 1 { "" } else { "s" });
             text.push_str(&format!(
-                "{count} other lineages: snapshots of other clusters (--all-lineages lists them)\n"
+                "{count} other lineage{plural}: snapshots of other clusters (--all-lineages lists them)\n"
             ));
         }
         for one in details {

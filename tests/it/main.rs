@@ -6,8 +6,11 @@
 #[path = "../bed/mod.rs"]
 mod bed;
 
+mod agreement;
 mod bed_liar;
 mod bed_smoke;
+mod bytes;
+mod bytes_stored;
 mod cli_config;
 mod cli_usage;
 mod docs;
@@ -16,6 +19,12 @@ mod etcd_member;
 mod etcd_stream;
 mod etcd_tls;
 mod etcd_view;
+mod many_keys;
+mod oracles;
+mod oracles_bbolt;
+mod page_walk;
+mod history;
 mod rings;
+mod take_member;
 mod take_stream;
 mod taking;

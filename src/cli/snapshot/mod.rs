@@ -9,7 +9,7 @@ use clap::{Args, Subcommand};
 use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
-use super::context::{Context, Ending};
+use super::context::{Context, Ending, aside};
 use super::failure::ErrorDocument;
 use super::output::SCHEMA;
 use crate::catalog::{Catalog, Filter, Lineages, Node, Shown};
@@ -202,7 +202,7 @@ fn preflight(found: outcome::Preflight, context: &Context) -> Result<Ending> {
     Ok(first.map_or(Ending::Good, Ending::Bad))
 }
 
-/// Runs blocking work on the stores aside, so that a signal is still heard.
+/// Opens the stores for reading and works on them.
 async fn with_stores<T: Send + 'static>(
     context: &Context,
     work: impl FnOnce(OpenStores, Node) -> Result<T> + Send + 'static,
@@ -213,9 +213,7 @@ async fn with_stores<T: Send + 'static>(
         context.progress.warn(&format!("store {name}: {error}: {}", error.why().join(": ")));
     }
     let node = state::node(settings)?;
-    tokio::task::spawn_blocking(move || work(stores, node))
-        .await
-        .map_err(|e| Error::new(Code::Internal, "read stores", "").because(e))?
+    aside(move || work(stores, node)).await
 }
 
 async fn list(args: ListArgs, context: &Context) -> Result<Ending> {
@@ -268,9 +266,7 @@ async fn verify(args: VerifyArgs, context: &Context) -> Result<Ending> {
     let (progress, cancel) = (context.progress.clone(), context.cancel.clone());
     let document = match args.subject() {
         Subject::File(path) => {
-            let checked = tokio::task::spawn_blocking(move || check::file(&path, Proof::Required, &*progress, &cancel))
-                .await
-                .map_err(|e| Error::new(Code::Internal, "verify", "").because(e))??;
+            let checked = aside(move || check::file(&path, Proof::Required, &*progress, &cancel)).await?;
             VerifyDocument::from(checked)
         }
         Subject::Id(id) => {

@@ -162,7 +162,7 @@ fn an_empty_store_is_sound() {
     let model = Model::default();
     let report = check(&model.file(4096, 9), 100, Options::default());
     assert_eq!(report.findings, []);
-    assert_eq!(report.hash_kv, Some(HashKv { hash: crc32c::crc32c(b"key"), revision: 0, compact_revision: 0 }));
+    assert_eq!(report.hash_kv, Some(HashKv { hash: crc32c::crc32c(b"key"), revision: 1, compact_revision: 0 }));
 }
 
 proptest! {

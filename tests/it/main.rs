@@ -19,5 +19,6 @@ mod etcd_tls;
 mod etcd_view;
 mod oracles;
 mod oracles_bbolt;
+mod oracles_states;
 mod page_walk;
 mod rings;

@@ -22,7 +22,8 @@ pub struct Oracle {
 }
 
 /// A key as client or file tells it: create, mod revision, version, lease in hex, size of the value.
-type Keys = BTreeMap<Vec<u8>, (i64, i64, i64, Option<String>, u64)>;
+type Facts = (i64, i64, i64, Option<String>, u64);
+type Keys = BTreeMap<Vec<u8>, Facts>;
 
 impl Oracle {
     pub fn start(line: Line) -> Self {
@@ -213,7 +214,7 @@ fn live_value(fill: &Fill, key: &[u8], revision: i64) -> Option<(i64, Vec<u8>)> 
     answer.kvs().first().map(|kv| (kv.mod_revision(), kv.value().to_vec()))
 }
 
-fn own_key(row: &Value) -> (Vec<u8>, (i64, i64, i64, Option<String>, u64)) {
+fn own_key(row: &Value) -> (Vec<u8>, Facts) {
     let number = |name: &str| row[name].as_i64().expect("a number");
     let facts = (
         number("create_revision"),

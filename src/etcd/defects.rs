@@ -42,6 +42,18 @@ pub struct Defect {
     pub reference: &'static str,
 }
 
+impl Defect {
+    /// Whether an update within the line that runs now takes it away: the ones that a person can act on at once.
+    pub fn has_patch_for(&self, version: &str) -> bool {
+        match (Version::parse(version), self.fixed_in.and_then(Version::parse)) {
+            (Some(running), Some(fixed)) => (running.major, running.minor) == (fixed.major, fixed.minor),
+            // What is not known is said.
+            (None, _) => true,
+            (Some(_), None) => self.id == UNKNOWN.id,
+        }
+    }
+}
+
 /// Minor and patch numbers of 3.x: affected from `from` on, up to before `fixed`, which is also given as text.
 struct Range {
     from: (u32, u32),
@@ -219,6 +231,14 @@ mod tests {
 
     fn ids(version: &str) -> Vec<&'static str> {
         defects(version).iter().map(|d| d.id).collect()
+    }
+
+    #[test]
+    fn patches_within_the_line_are_told_apart() {
+        let patched = |version: &str| defects(version).iter().filter(|d| d.has_patch_for(version)).count();
+        assert!(patched("3.5.0") > 2 && patched("3.6.4") > 0 && patched("unknown") == 1 && patched("3.9.0") == 1);
+        assert_eq!((patched("3.6.16"), patched("3.5.34"), patched("3.7.3")), (0, 0, 0));
+        assert!(!defects("3.6.16").is_empty());
     }
 
     #[test]

@@ -76,8 +76,17 @@ impl Member {
     /// Dials nothing by itself, except with a user: then the password is checked at once.
     /// A URL that does not fit the credentials is `Code::Config`.
     pub async fn connect(url: &str, access: &Access) -> Result<Member> {
+        Member::dial(url, None, access).await
+    }
+
+    /// The same; messages call the member by this name, also when it cannot be reached. Empty is no name.
+    pub async fn connect_named(url: &str, name: &str, access: &Access) -> Result<Member> {
+        Member::dial(url, (!name.is_empty()).then(|| name.to_string()), access).await
+    }
+
+    async fn dial(url: &str, name: Option<String>, access: &Access) -> Result<Member> {
         let url = checked_url(url, access)?;
-        let peer = Peer { url, name: None, access: access.clone() };
+        let peer = Peer { url, name, access: access.clone() };
         // No per-call timeout of the crate's own: it would also cut the snapshot stream.
         let mut options = ConnectOptions::new()
             .with_connect_timeout(access.timeout())
@@ -100,13 +109,6 @@ impl Member {
             Ok(Err(e)) => Err(peer.failed(what, e).await),
             Err(_) => Err(peer.silent(what, access.timeout()).await),
         }
-    }
-
-    /// The same connection, called by this name in messages.
-    pub fn named(&self, name: &str) -> Member {
-        let mut peer = (*self.peer).clone();
-        peer.name = Some(name.to_string());
-        Member { peer: Arc::new(peer), client: self.client.clone() }
     }
 
     /// The URL without a slash at the end.

@@ -105,7 +105,7 @@ async fn ask_one(id: u64, file: HashKv, rows: u64, members: &[MemberView], acces
     };
     // Who leads may have changed while the snapshot was taken.
     let live = async {
-        let member = Member::connect(url, access).await?.named(&view.info.label());
+        let member = Member::connect_named(url, &view.info.label(), access).await?;
         let status = member.status().await?;
         if status.is_leader() {
             return Ok(None);

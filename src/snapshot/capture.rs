@@ -87,7 +87,12 @@ pub async fn capture(
         return lie(format!("the stream has {total} bytes, which is not a database with a trailer of {TRAILER}"));
     }
     if tail != digest {
-        return lie("SHA-256 of the database is not the one that the member sent behind it".into());
+        let sent: [u8; 32] = tail.try_into().unwrap_or_default();
+        return lie(format!(
+            "SHA-256 of the {db_len} bytes of the database is {}, the trailer that the member sent is {}",
+            Digest(digest),
+            Digest(sent)
+        ));
     }
     Ok(Captured {
         staged,

@@ -81,10 +81,7 @@ fn words(subject: String, judged: Judgement, mut notes: Vec<String>) -> Checked 
         }
         Trailer::Good | Trailer::Wrong => Vec::new(),
     };
-    notes.extend(judged.notes.iter().map(|note| match note.page {
-        Some(page) => format!("unusual, but as etcd sent it: page {page}: {}", note.message),
-        None => format!("unusual, but as etcd sent it: {}", note.message),
-    }));
+    notes.extend(judged.notes.iter().map(|note| format!("unusual, but as etcd sent it: {note}")));
     if let Some(content) = &judged.content
         && content.keys_without_lease > 0
     {

@@ -10,8 +10,8 @@
 //! | read that file back and check everything | [`judge`] |
 //! | what live members say at the same revision | [`agreement`] |
 //! | which cluster and which history | [`evidence`] |
-//! | data, then manifest, store by store | [`publish`] |
-//! | all of it | [`take`] |
+//! | data, then manifest, store by store | [`record`], [`publish`] |
+//! | all of it, under one lock | [`take`], [`state`], [`stores`]; asked and answered in [`outcome`] |
 //!
 //! [`check`] and [`export`] work on what is stored, [`open`] on any database file; [`progress`] is how work
 //! tells that it moves.
@@ -23,9 +23,12 @@ pub mod evidence;
 pub mod export;
 pub mod judge;
 pub mod open;
+pub mod outcome;
 pub mod preflight;
 pub mod progress;
 pub mod publish;
+pub mod record;
 pub mod room;
+pub mod state;
 pub mod stores;
 pub mod take;

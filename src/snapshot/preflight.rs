@@ -56,8 +56,7 @@ pub async fn preflight(etcd: &EtcdSettings, by_hand: Option<&str>) -> Result<Fit
         Err(error) => return Err(error),
     };
     let label = chosen.info.as_ref().map(|i| i.label()).unwrap_or_default();
-    let member = Member::connect(&chosen.url, &access).await?;
-    let member = if label.is_empty() { member } else { member.named(&label) };
+    let member = Member::connect_named(&chosen.url, &label, &access).await?;
     let status = member.status().await?;
     if status.is_learner {
         return Err(Error::new(Code::MemberLearner, "take snapshot from", member.url())
@@ -65,11 +64,11 @@ pub async fn preflight(etcd: &EtcdSettings, by_hand: Option<&str>) -> Result<Fit
             .remedy("promote it, or name another member with --member"));
     }
     for defect in defects(&status.version) {
-        let fixed = defect.fixed_in.map(|v| format!("fixed in {v}")).unwrap_or_else(|| "no fixed version known".into());
-        warnings.push(format!(
-            "etcd {}: {} ({}; {fixed}; {})",
-            status.version, defect.summary, defect.id, defect.reference
-        ));
+        let fixed = defect.fixed_in.map_or_else(|| "no fixed version is known".into(), |v| format!("fixed in {v}"));
+        let text =
+            format!("etcd {}: {} ({}; {fixed}; {})", status.version, defect.summary, defect.id, defect.reference);
+        // Said every time only where a mere update helps; else it would be noise that hides what matters.
+        if defect.has_patch_for(&status.version) { warnings.push(text) } else { tracing::info!("{text}") }
     }
     match &view.alarms {
         Some(alarms) => alarms.iter().for_each(|alarm| {

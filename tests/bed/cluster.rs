@@ -1,5 +1,6 @@
 //! Clusters of one, three or five members on free ports of this machine.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -23,6 +24,7 @@ pub struct Builder {
     user: Option<(String, String)>,
     args: Vec<String>,
     token: Option<String>,
+    advertise: HashMap<usize, String>,
 }
 
 impl Builder {
@@ -54,6 +56,12 @@ impl Builder {
     /// default, so that two clusters are never the same by accident.
     pub fn token(mut self, token: &str) -> Self {
         self.token = Some(token.to_owned());
+        self
+    }
+
+    /// The client URL that a member, by its index, has in the member list: that of a [`super::Liar`] before it.
+    pub fn advertise(mut self, member: usize, url: &str) -> Self {
+        self.advertise.insert(member, url.to_owned());
         self
     }
 
@@ -89,7 +97,8 @@ impl Builder {
         let mut nodes: Vec<Node> = (0..self.members).map(plan).collect();
         let peers: Vec<String> = nodes.iter().map(|n| format!("{}={}", n.name(), n.peer_url())).collect();
         let token = self.token.clone().unwrap_or_else(|| format!("bed-{}", Rng::from_clock().hex(16)));
-        for node in &mut nodes {
+        for (i, node) in nodes.iter_mut().enumerate() {
+            node.advertise = self.advertise.get(&i).cloned();
             node.args = vec!["--initial-cluster".into(), peers.join(",")];
             node.args.extend(["--initial-cluster-state=new".into(), format!("--initial-cluster-token={token}")]);
             node.args.extend(self.args.iter().cloned());
@@ -111,7 +120,8 @@ pub struct Cluster {
 
 impl Cluster {
     pub fn builder(line: Line) -> Builder {
-        Builder { line, members: 1, tls: false, user: None, args: Vec::new(), token: None }
+        let (args, advertise) = (Vec::new(), HashMap::new());
+        Builder { line, members: 1, tls: false, user: None, args, token: None, advertise }
     }
 
     /// One plain member.

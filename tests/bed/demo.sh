@@ -4,7 +4,7 @@
 # Called by ./dev demo, which builds what it needs and sets REFLOAT_BED (etcd's programs), REFLOAT_BIN (refloat) and
 # BED_FILL (the filler). Everything happens in a temporary directory and on loopback; members are ended by process id
 # and also die with this script.
-set -euo pipefail
+set -Eeuo pipefail
 
 : "${REFLOAT_BED:?run ./dev demo}" "${REFLOAT_BIN:?run ./dev demo}" "${BED_FILL:?run ./dev demo}"
 programs=$REFLOAT_BED/etcd-3.6.16
@@ -29,8 +29,8 @@ trap 'fail "stopped in line $LINENO: $BASH_COMMAND"' ERR
 
 say() { printf '\n== %s\n' "$*"; }
 fail() {
-  printf '\ndemo: %s\n' "$*" >&2
   tail -n 5 "$work"/*.log >&2 2>/dev/null || true
+  printf '\ndemo: %s\n' "$*" >&2
   exit 1
 }
 
@@ -140,9 +140,11 @@ cat "$work/refloat.toml"
 
 say 'two snapshots, with writes between them'
 refloat snapshot take
-REFLOAT_SEED=2 "$BED_FILL" "$leader" kubernetes 500 >/dev/null 2>&1
+"$BED_FILL" "$leader" small 500 >/dev/null 2>&1
 refloat snapshot take --tag demo
 refloat snapshot list
+listed=$(refloat_json snapshot list | jq '.snapshots | length')
+[[ $listed -eq 2 ]] || fail "$listed snapshots are listed instead of 2"
 refloat snapshot show latest
 refloat snapshot verify latest
 

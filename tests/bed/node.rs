@@ -27,6 +27,8 @@ pub struct Node {
     pub(super) target: Target,
     /// What differs from etcd's defaults, apart from what [`Node::launch`] adds.
     pub(super) args: Vec<String>,
+    /// What it tells others to call it by, where that is not its own client URL.
+    pub(super) advertise: Option<String>,
     process: Option<Process>,
 }
 
@@ -44,8 +46,19 @@ impl Node {
         let (client_port, peer_port, metrics_port) = (ports::free(), ports::free(), ports::free());
         let scheme = if target.pki.is_some() { "https" } else { "http" };
         target.endpoints = vec![format!("{scheme}://127.0.0.1:{client_port}")];
-        let args = Vec::new();
-        Node { line, name: name.to_owned(), dir, client_port, peer_port, metrics_port, target, args, process: None }
+        let (args, advertise, process) = (Vec::new(), None, None);
+        Node {
+            line,
+            name: name.to_owned(),
+            dir,
+            client_port,
+            peer_port,
+            metrics_port,
+            target,
+            args,
+            advertise,
+            process,
+        }
     }
 
     pub fn name(&self) -> &str {
@@ -143,7 +156,8 @@ impl Node {
         let (client, peer) = (self.client_url().to_owned(), self.peer_url());
         let mut command = bound_to_us(self.line.etcd_program());
         command.args(["--name", &self.name]).arg("--data-dir").arg(self.data_dir());
-        command.args(["--listen-client-urls", &client, "--advertise-client-urls", &client]);
+        let advertise = self.advertise.as_ref().unwrap_or(&client);
+        command.args(["--listen-client-urls", &client, "--advertise-client-urls", advertise]);
         command.args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer]);
         command.arg("--listen-metrics-urls").arg(format!("http://127.0.0.1:{}", self.metrics_port));
         // The default of 2 GiB is less than what the speed tests fill in.

@@ -64,11 +64,12 @@ pub struct Run {
     command: Command,
     input: Vec<u8>,
     timeout: Duration,
+    meanwhile: Option<Box<dyn FnOnce(u32) + Send>>,
 }
 
 impl Run {
     pub fn new(program: impl AsRef<OsStr>) -> Self {
-        Run { command: process::bound_to_us(program), input: Vec::new(), timeout: TIMEOUT }
+        Run { command: process::bound_to_us(program), input: Vec::new(), timeout: TIMEOUT, meanwhile: None }
     }
 
     pub fn args<S: AsRef<OsStr>>(mut self, args: impl IntoIterator<Item = S>) -> Self {
@@ -97,6 +98,12 @@ impl Run {
         self
     }
 
+    /// Does something else while the program runs; it is told the process id.
+    pub fn meanwhile(mut self, act: impl FnOnce(u32) + Send + 'static) -> Self {
+        self.meanwhile = Some(Box::new(act));
+        self
+    }
+
     #[track_caller]
     pub fn run(mut self) -> Output {
         let command = format!("{:?}", self.command);
@@ -108,7 +115,12 @@ impl Run {
         let stderr = drain(child.stderr.take().expect("piped"));
         // A program that does not read its input ends this thread with a broken pipe, which is no fault.
         std::thread::spawn(move || stdin.write_all(&self.input));
+        let pid = child.id();
+        let other = self.meanwhile.take().map(|act| std::thread::spawn(move || act(pid)));
         let (code, timed_out) = wait(&mut child, started + self.timeout);
+        if let Some(Err(panic)) = other.map(|thread| thread.join()) {
+            std::panic::resume_unwind(panic);
+        }
         let text = |t: std::thread::JoinHandle<Vec<u8>>| {
             String::from_utf8_lossy(&t.join().expect("reader thread")).into_owned()
         };

@@ -93,6 +93,16 @@ fn all_calls_pass_and_are_counted() {
 }
 
 #[test]
+fn it_can_be_what_the_member_list_names() {
+    let liar = Liar::listen();
+    let cluster = Cluster::builder(Line::V36).members(3).advertise(1, &liar.url()).start();
+    liar.stand_before(cluster.node(1).client_url());
+    let members = cluster.node(0).etcdctl(&["member", "list"]).ok();
+    assert!(members.contains(&liar.url()) && !members.contains(cluster.node(1).client_url()), "{members}");
+    assert_eq!(Fill::new(liar.url()).hash_kv(0), Fill::new(cluster.node(1)).hash_kv(0));
+}
+
+#[test]
 fn streams_that_end_wrongly() {
     let (_cluster, liar) = start();
     let end = snapshot(&liar.url(), to_its_end).bytes.len();

@@ -81,6 +81,18 @@ fn a_frozen_member_is_silent_and_a_killed_one_comes_back() {
 }
 
 #[test]
+fn five_members_serve_without_two() {
+    let mut cluster = Cluster::builder(Line::V36).members(5).start();
+    assert_eq!(cluster.followers().len(), 4);
+    cluster.node_mut(0).kill();
+    cluster.node_mut(1).terminate();
+    cluster.leader().etcdctl(&["put", "a", "b"]).ok();
+    cluster.node_mut(1).restart();
+    cluster.node_mut(0).restart();
+    assert_eq!(cluster.node(0).etcdctl(&["get", "a", "--print-value-only"]).ok(), "b\n");
+}
+
+#[test]
 fn a_falsified_member_disagrees_at_the_same_revision() {
     let mut cluster = Cluster::builder(Line::V36).members(3).start();
     cluster.etcdctl(&["put", "word", "the-truth-of-the-matter"]).ok();

@@ -18,7 +18,7 @@ const FOR_EVER: Duration = Duration::from_secs(60);
 /// One error per call, each in bounded time.
 fn all_calls(url: &str, limit: Duration) -> Vec<(&'static str, Option<Error>)> {
     let calls = async {
-        let member = Member::connect(url, &Access::plain(limit)).await.expect("connect dials nothing").named("m9");
+        let member = Member::connect_named(url, "m9", &Access::plain(limit)).await.expect("connect dials nothing");
         vec![
             ("status", member.status().await.err()),
             ("members", member.members().await.err()),

@@ -6,19 +6,26 @@
 #[path = "../bed/mod.rs"]
 mod bed;
 
+mod agreement;
 mod bed_liar;
 mod bed_smoke;
 mod bytes;
 mod bytes_stored;
 mod cli_config;
 mod cli_usage;
+mod docs;
 mod etcd_failures;
 mod etcd_member;
 mod etcd_stream;
 mod etcd_tls;
 mod etcd_view;
+mod history;
+mod many_keys;
 mod oracles;
 mod oracles_bbolt;
 mod oracles_states;
 mod page_walk;
 mod rings;
+mod take_member;
+mod take_stream;
+mod taking;

@@ -155,8 +155,16 @@ impl Document for ListDocument {
         let mut text = if self.snapshots.is_empty() {
             "no snapshots\n".into()
         } else {
-            let header = ["ID", "AGE", "STATE", "REVISION", "SIZE", "STORED", "STORES", "NODE", "TAGS"];
-            table(&header, &["AGE", "REVISION", "SIZE", "STORED"], self.snapshots.iter().map(row))
+            let mut header = vec!["ID", "AGE", "STATE", "REVISION", "SIZE", "STORED", "STORES", "NODE", "TAGS"];
+            let lineages: BTreeSet<_> = self.snapshots.iter().map(|s| s.shown.manifest.lineage).collect();
+            // One alone would be the same word in each row.
+            let lineage = (lineages.len() > 1).then_some("LINEAGE");
+            header.extend(lineage);
+            let rows = self.snapshots.iter().map(|s| {
+                let lineage = lineage.map(|_| s.shown.manifest.lineage.to_string());
+                row(s).into_iter().chain(lineage).collect()
+            });
+            table(&header, &["AGE", "REVISION", "SIZE", "STORED"], rows)
         };
         let Others { foreign, unfinished, details, .. } = &self.others;
         if !unfinished.is_empty() {
@@ -168,9 +176,9 @@ impl Document for ListDocument {
             ));
         }
         if !self.other_lineages.is_empty() {
-            let count = self.other_lineages.len();
+            let (count, plural) = (self.other_lineages.len(), if self.other_lineages.len() == 1 { "" } else { "s" });
             text.push_str(&format!(
-                "{count} other lineages: snapshots of other clusters (--all-lineages lists them)\n"
+                "{count} other lineage{plural}: snapshots of other clusters (--all-lineages lists them)\n"
             ));
         }
         for one in details {
@@ -326,7 +334,9 @@ impl Document for PreflightDocument {
 
 impl Document for ExportDocument {
     fn table(&self) -> String {
-        let line = format!("{}: {} ({}), sha256 {}", self.file, self.id, output::size(self.bytes), self.sha256);
+        let (file, size) = (&self.file, output::size(self.bytes));
+        // Not the hash of the file, which a reader would compare it with.
+        let line = format!("{file}: {} ({size}), sha256 without the trailer {}", self.id, self.sha256);
         output::printable(&line) + "\n"
     }
 }

@@ -4,14 +4,14 @@ mod document;
 
 use clap::{Args, Subcommand};
 
-use super::context::{Context, Ending};
+use super::context::{Context, Ending, aside};
 use super::failure::ErrorDocument;
 use super::output::SCHEMA;
 use crate::catalog::Catalog;
 use crate::config::StoreSettings;
 use crate::error::{Code, Error, Exit, Result};
 use crate::fs::{Holder, Lock};
-use crate::snapshot::{stores, take};
+use crate::snapshot::{state, stores};
 use crate::store::{KnownStores, LocalStore, Mode, Store};
 
 pub use document::{CheckDocument, CheckResult, InitDocument, ListDocument, State, StoreRow};
@@ -61,16 +61,16 @@ async fn init(args: InitArgs, context: &Context) -> Result<Ending> {
     let settings = context.settings()?.clone();
     let one = context.store_named(&args.name)?.clone();
     let document = aside(move || {
-        let state = take::open_state(&settings)?;
-        let node = take::node(&settings)?;
+        let dir = state::open_state(&settings)?;
+        let node = state::node(&settings)?;
         // Whoever changes what is known of stores holds the lock.
-        let _lock = Lock::try_acquire(&state, take::LOCK, &Holder::current("store init", node.as_str()))?
+        let _lock = Lock::try_acquire(&dir, state::LOCK, &Holder::current("store init", node.as_str()))?
             .into_lock("make a store")?;
-        let mut known = KnownStores::load(&state)?;
+        let mut known = KnownStores::load(&dir)?;
         let before = LocalStore::open(&stores::request(&one, Mode::Read), None).ok().map(|s| s.id().to_string());
         let store = LocalStore::open(&stores::request(&one, Mode::Init), known.get(&one.path))?;
         known.remember(&one.path, store.id(), None);
-        known.save(&state)?;
+        known.save(&dir)?;
         let created = before.as_deref() != Some(store.id());
         Ok(InitDocument {
             schema: SCHEMA,
@@ -165,8 +165,4 @@ fn check_one(one: &StoreSettings, known: &KnownStores, checks: &mut Vec<String>)
 fn known_and_chosen(context: &Context) -> Result<(KnownStores, Vec<StoreSettings>)> {
     let known = stores::known(context.settings()?)?;
     Ok((known, context.stores()?.into_iter().cloned().collect()))
-}
-
-async fn aside<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
-    tokio::task::spawn_blocking(work).await.map_err(|e| Error::new(Code::Internal, "look at stores", "").because(e))?
 }

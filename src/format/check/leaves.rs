@@ -82,14 +82,17 @@ impl Leaves {
                 Some(Ok(page)) if Header::parse(&page).and_then(|h| h.kind()) == Some(Kind::Branch) => {}
                 _ => return level.finish(),
             }
-            let mut children: Vec<Vec<(Vec<u8>, u64)>> = vec![Vec::new(); level.pages.len()];
+            // Children as they are met, then put in tree order: two flat copies at most, however many leaves.
+            let mut met = Leaves::default();
+            let mut ranges = vec![0..0; level.pages.len()];
             for i in level_order {
-                let i = i as usize;
-                children[i] = level.children(i, db, reached, findings);
+                let first = met.pages.len();
+                level.children(i as usize, db, &mut met, reached, findings);
+                ranges[i as usize] = first..met.pages.len();
             }
             let mut next = Leaves::default();
-            for (key, child) in children.into_iter().flatten() {
-                next.push(child, &key);
+            for child in ranges.into_iter().flatten() {
+                next.push(met.pages[child], met.lows.get(child));
             }
             if next.pages.len() as u64 > db.meta.high_water {
                 findings.add(Some(root), "tree", "more child pages than the file has pages");
@@ -101,16 +104,18 @@ impl Leaves {
         Leaves::default()
     }
 
-    fn children(&self, i: usize, db: &Db<'_>, reached: &mut Reached, findings: &mut Findings) -> Vec<(Vec<u8>, u64)> {
+    /// Appends the children of the `i`th page to `met`.
+    fn children(&self, i: usize, db: &Db<'_>, met: &mut Leaves, reached: &mut Reached, findings: &mut Findings) {
         let id = self.pages[i];
-        let Some(page) = tree::claim_page(db, id, reached, findings) else { return Vec::new() };
-        let Some(branch) = tree::branch(&page, id, db.meta.page_size as usize, findings) else { return Vec::new() };
-        let children: Vec<_> = branch.children().map(|(key, child)| (key.to_vec(), child)).collect();
-        if let (Some((first, _)), Some((last, _))) = (children.first(), children.last()) {
+        let Some(page) = tree::claim_page(db, id, reached, findings) else { return };
+        let Some(branch) = tree::branch(&page, id, db.meta.page_size as usize, findings) else { return };
+        if let (Some((first, _)), Some((last, _))) = (branch.child(0), branch.child(branch.len() - 1)) {
             tree::lower_bound(id, first, self.low(i), findings);
             tree::upper_bound(id, last, self.high(i), findings);
         }
-        children
+        for (key, child) in branch.children() {
+            met.push(child, key);
+        }
     }
 
     pub fn len(&self) -> usize {

@@ -115,18 +115,16 @@ fn row_key(main: u64, sub: u64, dead: bool) -> Vec<u8> {
     key
 }
 
-#[allow(clippy::ptr_arg)] // a slice is no trait object
-fn check(file: &Vec<u8>, piece: usize, options: Options) -> Report {
+fn check(file: &[u8], piece: usize, options: Options) -> Report {
     finish(file, piece, options, false)
 }
 
-#[allow(clippy::ptr_arg)] // a slice is no trait object
-fn finish(file: &Vec<u8>, piece: usize, options: Options, proven: bool) -> Report {
-    let mut checker = Checker::begin(file, options);
+fn finish(file: &[u8], piece: usize, options: Options, proven: bool) -> Report {
+    let mut checker = Checker::begin(&file, options);
     for part in file.chunks(piece.max(1)) {
         checker.feed(part);
     }
-    checker.finish(file, proven)
+    checker.finish(&file, proven)
 }
 
 fn sample() -> Model {

@@ -52,6 +52,8 @@ pub enum Lie {
     Remaining(u64),
     /// So many bytes more come after the end; `u64::MAX` is for ever.
     TooLong { extra: u64 },
+    /// These bytes altogether: a database and its trailer of 32, older than the member's or not sound.
+    Instead(&'static [u8]),
     /// HashKV answers another hash.
     WrongHash,
     /// HashKV never answers.
@@ -72,6 +74,7 @@ impl Lie {
 /// What the connections share with the test.
 #[derive(Default)]
 struct Book {
+    member: Mutex<Option<SocketAddr>>,
     lies: Mutex<HashMap<&'static str, Lie>>,
     calls: Mutex<HashMap<String, usize>>,
 }
@@ -87,16 +90,31 @@ impl Liar {
     /// Stands before a plain (`http://`) member and is honest until told otherwise.
     #[track_caller]
     pub fn start(member: &str) -> Self {
-        let member = member.strip_prefix("http://").expect("the liar speaks plain HTTP/2 only");
-        let member: SocketAddr = member.parse().expect("an address and a port");
+        let liar = Liar::listen();
+        liar.stand_before(member);
+        liar
+    }
+
+    /// Only listens, so that a member can be started which advertises the liar's URL as its own: whoever follows
+    /// the member list then still meets the liar. [`Liar::stand_before`] comes next.
+    #[track_caller]
+    pub fn listen() -> Self {
         let book = Arc::new(Book::default());
         let shared = Arc::clone(&book);
         let (address, task) = block_on(async move {
             let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("listen on loopback");
             let address = listener.local_addr().expect("an own address");
-            (address, runtime().spawn(proxy::serve(listener, member, shared)))
+            (address, runtime().spawn(proxy::serve(listener, shared)))
         });
         Liar { address, book, task }
+    }
+
+    /// Passes calls to this member, from the next connection on.
+    #[track_caller]
+    pub fn stand_before(&self, member: &str) {
+        let address = member.strip_prefix("http://").expect("the liar speaks plain HTTP/2 only");
+        let address = address.parse().expect("an address and a port");
+        *self.book.member.lock().expect("no panic under this lock") = Some(address);
     }
 
     pub fn url(&self) -> String {
@@ -114,8 +132,13 @@ impl Liar {
 
     /// How often a method, for example `HashKV`, was called.
     pub fn calls(&self, method: &str) -> usize {
-        let calls = self.book.calls.lock().expect("no panic under this lock");
-        calls.iter().filter(|(path, _)| path.rsplit('/').next() == Some(method)).map(|(_, n)| n).sum()
+        self.book.calls(method)
+    }
+
+    /// The same, for another thread.
+    pub fn counter(&self, method: &'static str) -> impl Fn() -> usize + Send + 'static {
+        let book = Arc::clone(&self.book);
+        move || book.calls(method)
     }
 }
 
@@ -126,6 +149,15 @@ impl Drop for Liar {
 }
 
 impl Book {
+    fn member(&self) -> Option<SocketAddr> {
+        *self.member.lock().expect("no panic under this lock")
+    }
+
+    fn calls(&self, method: &str) -> usize {
+        let calls = self.calls.lock().expect("no panic under this lock");
+        calls.iter().filter(|(path, _)| path.rsplit('/').next() == Some(method)).map(|(_, n)| n).sum()
+    }
+
     /// Notes the call and says how to answer it.
     fn note(&self, path: &str) -> Option<Lie> {
         *self.calls.lock().expect("no panic under this lock").entry(path.to_owned()).or_default() += 1;

@@ -24,17 +24,18 @@ pub struct Call {
     pub hang_up: Arc<Notify>,
 }
 
-pub async fn serve(listener: TcpListener, member: SocketAddr, book: Arc<Book>) {
+pub async fn serve(listener: TcpListener, book: Arc<Book>) {
     // Dropping the set with this task ends all connections.
     let mut connections = JoinSet::new();
     while let Ok((socket, _)) = listener.accept().await {
-        connections.spawn(connection(socket, member, Arc::clone(&book)));
+        connections.spawn(connection(socket, Arc::clone(&book)));
         while connections.try_join_next().is_some() {}
     }
 }
 
 /// Serves one client by one connection to the member.
-async fn connection(socket: TcpStream, member: SocketAddr, book: Arc<Book>) -> Result<(), Over> {
+async fn connection(socket: TcpStream, book: Arc<Book>) -> Result<(), Over> {
+    let member = book.member().ok_or(Over)?;
     let upstream = TcpStream::connect(member).await.map_err(|_| Over)?;
     let (upstream, driver) = h2::client::handshake(upstream).await?;
     let mut tasks = JoinSet::new();

@@ -22,6 +22,9 @@ pub async fn answer(mut call: Call, lie: Lie) -> Result<(), Over> {
     let mut messages = Messages::new(body);
     let to = call.client.send_response(Response::from_parts(head, ()), false)?;
     let mut teller = Teller { lie, to, sent: 0, held: BytesMut::new() };
+    if let Lie::Instead(bytes) = lie {
+        return teller.instead(bytes).await;
+    }
     while let Some(message) = messages.next().await? {
         let message = Message::decode(message).ok_or(Over)?;
         if teller.tell(&message).await? == Then::Stop {
@@ -94,11 +97,24 @@ impl Teller {
                 message.set(REMAINING, Value::Varint(bytes));
                 self.blob(&message, blob).await?;
             }
-            Lie::TooLong { .. } | Lie::WrongHash | Lie::HashHang | Lie::HashError { .. } => {
+            Lie::TooLong { .. } | Lie::Instead(_) | Lie::WrongHash | Lie::HashHang | Lie::HashError { .. } => {
                 self.blob(message, blob).await?;
             }
         }
         Ok(Then::GoOn)
+    }
+
+    /// The whole stream from bytes of the test's own.
+    async fn instead(mut self, bytes: &'static [u8]) -> Result<(), Over> {
+        let database = bytes.len().saturating_sub(TRAILER) as u64;
+        for piece in bytes.chunks(PIECE) {
+            let mut message = Message::default();
+            let sent = self.sent + piece.len() as u64;
+            message.set(REMAINING, Value::Varint(database.saturating_sub(sent)));
+            self.blob(&message, Bytes::from_static(piece)).await?;
+        }
+        self.to.send_trailers(status(0))?;
+        Ok(())
     }
 
     /// What comes after the last message, or instead of the rest.

@@ -148,3 +148,60 @@ fn a_damaged_object_is_found_with_its_place() {
     assert_eq!(verify_id().json()["ok"], true);
     assert_eq!(listed()["snapshots"][0]["state"], "verified");
 }
+
+/// Without manifest an object is a file like any other: what is inside it is proven by its trailer alone.
+#[test]
+fn compressed_files_are_judged_by_what_they_hold() {
+    let (refloat, object, good) = stored();
+    let exported = refloat.dir().join("exported.db");
+    let text = |path: &Path| path.to_str().expect("text").to_owned();
+    refloat.run(&["snapshot", "export", "latest", "--to", &text(&exported)]).ok();
+    let hash = refloat.json(&["snapshot", "verify", &text(&exported)])["hash_kv"].clone();
+    assert!(hash.is_object());
+    let pack = |name: &str, script: &str| {
+        let packed = refloat.dir().join(name);
+        Run::new("sh").args(["-c", script, &text(&exported), &text(&packed)]).run().ok();
+        packed
+    };
+    // As other tools make them: one frame with its size, one without, with checksums, several files after another.
+    let files = [
+        object.clone(),
+        pack("sized.zst", "zstd -q -9 \"$0\" -o \"$1\""),
+        pack("piped.zst", "zstd -q -c < \"$0\" > \"$1\""),
+        pack("long.zst", "zstd -q --long=27 -c < \"$0\" > \"$1\""),
+        pack("split.zst", "head -c 1000000 \"$0\" | zstd -qc > \"$1\"; tail -c +1000001 \"$0\" | zstd -qc >> \"$1\""),
+    ];
+    for file in &files {
+        for command in [&["snapshot", "verify"][..], &["db", "check"]] {
+            let document = refloat.json(&[command, &[&*text(file)]].concat());
+            assert!(document["ok"] == true && document["hash_kv"] == hash, "{}: {document}", file.display());
+            assert_eq!(document["not_covered"], serde_json::json!([]), "{}", file.display());
+        }
+        let bytes = std::fs::read(file).expect("read a file");
+        let damaged_file = refloat.dir().join("damaged.zst");
+        let mut rng = Rng::new(bytes.len() as u64);
+        for n in 0..if soak() { 60 } else { 4 } {
+            let at = rng.below(bytes.len() as u64 - 400) as usize;
+            let mut bytes = bytes.clone();
+            if n % 2 == 0 {
+                bytes[at] ^= 0x10
+            } else {
+                bytes.truncate(at.max(4))
+            }
+            std::fs::write(&damaged_file, bytes).expect("write a file");
+            let output = refloat.run(&["-o", "json", "snapshot", "verify", &text(&damaged_file)]);
+            damaged(&output);
+        }
+    }
+    // The index is no part of what is proven: without it the content is the same.
+    let framed = Framed::open(Arc::new(good.clone()) as Arc<dyn refloat::format::ReadAt>).expect("a sound object");
+    let index = framed.index_range().expect("an index").start as usize;
+    for bytes in [
+        good[..index].to_vec(),
+        [&good[..index], &[&good[index..index + 9], &[0xee], &good[index + 10..]].concat()].concat(),
+    ] {
+        let file = refloat.dir().join("no-index.zst");
+        std::fs::write(&file, bytes).expect("write a file");
+        assert_eq!(refloat.json(&["snapshot", "verify", &text(&file)])["hash_kv"], hash);
+    }
+}

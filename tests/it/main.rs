@@ -23,6 +23,7 @@ mod history;
 mod many_keys;
 mod oracles;
 mod oracles_bbolt;
+mod oracles_states;
 mod page_walk;
 mod rings;
 mod take_member;

@@ -22,12 +22,17 @@ pub struct Oracle {
 }
 
 /// A key as client or file tells it: create, mod revision, version, lease in hex, size of the value.
-type Keys = BTreeMap<Vec<u8>, (i64, i64, i64, Option<String>, u64)>;
+type Facts = (i64, i64, i64, Option<String>, u64);
+type Keys = BTreeMap<Vec<u8>, Facts>;
 
 impl Oracle {
     pub fn start(line: Line) -> Self {
-        let cluster = Cluster::start(line);
-        let refloat = Refloat::new(&cluster);
+        Oracle::on(Cluster::start(line))
+    }
+
+    /// Of several members the first one is the own.
+    pub fn on(cluster: Cluster) -> Self {
+        let refloat = Refloat::new(&cluster).member("m1");
         Oracle { cluster, refloat, files: 0 }
     }
 
@@ -185,14 +190,22 @@ fn live_hash_kv(fill: &Fill, revision: i64) -> Option<HashKv> {
 }
 
 fn live_keys(fill: &Fill, revision: i64) -> Keys {
-    let options = GetOptions::new().with_all_keys().with_revision(revision);
-    let answer = block_on(async { fill.client().get("\0", Some(options)).await }).expect("get all keys");
     let key = |kv: &etcd_client::KeyValue| {
         let lease = (kv.lease() != 0).then(|| format!("{:x}", kv.lease()));
         let facts = (kv.create_revision(), kv.mod_revision(), kv.version(), lease, kv.value().len() as u64);
         (kv.key().to_vec(), facts)
     };
-    answer.kvs().iter().map(key).collect()
+    // In parts: the client takes no answer above 4 MiB.
+    let (mut keys, mut from) = (Keys::new(), vec![0]);
+    loop {
+        let options = GetOptions::new().with_from_key().with_limit(100).with_revision(revision);
+        let answer = block_on(async { fill.client().get(from.clone(), Some(options)).await }).expect("get keys");
+        keys.extend(answer.kvs().iter().map(key));
+        match answer.kvs().last() {
+            Some(last) if answer.more() => from = [last.key(), &[0]].concat(),
+            _ => return keys,
+        }
+    }
 }
 
 fn live_value(fill: &Fill, key: &[u8], revision: i64) -> Option<(i64, Vec<u8>)> {
@@ -201,7 +214,7 @@ fn live_value(fill: &Fill, key: &[u8], revision: i64) -> Option<(i64, Vec<u8>)> 
     answer.kvs().first().map(|kv| (kv.mod_revision(), kv.value().to_vec()))
 }
 
-fn own_key(row: &Value) -> (Vec<u8>, (i64, i64, i64, Option<String>, u64)) {
+fn own_key(row: &Value) -> (Vec<u8>, Facts) {
     let number = |name: &str| row[name].as_i64().expect("a number");
     let facts = (
         number("create_revision"),
@@ -402,7 +415,7 @@ fn random_histories_have_the_hash_and_the_keys_of_their_member() {
 
 fn step(fill: &Fill, rng: &mut Rng) {
     let key = |rng: &mut Rng| format!("k{}", rng.below(12));
-    match rng.below(20) {
+    match rng.below(21) {
         0..9 => {
             let size = rng.below(200) as usize;
             put(fill, key(rng).as_bytes(), &vec![b'v'; size]);
@@ -418,6 +431,17 @@ fn step(fill: &Fill, rng: &mut Rng) {
             transaction(fill, ops);
         }
         17 => delete_all(fill),
+        18 => {
+            // Revoked, a lease takes its keys with it in one revision.
+            let (lease, keep) = (fill.grant(3600), rng.below(2) == 0);
+            for _ in 0..2 {
+                let options = PutOptions::new().with_lease(lease);
+                block_on(async { fill.client().put(key(rng), "leased", Some(options)).await }).expect("put a key");
+            }
+            if !keep {
+                block_on(async { fill.client().lease_revoke(lease).await }).expect("revoke a lease");
+            }
+        }
         _ => {
             let newest = fill.revision();
             let back = rng.below(6) as i64;

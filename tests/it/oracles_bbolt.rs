@@ -3,19 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use refloat::format::check::{Checker, Options, Report};
-
 use crate::bed::{Line, Output, Rng, bbolt, soak};
+use crate::bytes::bare_check;
 use crate::oracles::{Oracle, content, path};
 use crate::page_walk::{self, Class, HEADER, Piece, Walk};
 
 const PAGE: usize = 4096;
-
-fn bare_check(database: &Vec<u8>) -> Report {
-    let mut checker = Checker::begin(database, Options::default());
-    checker.feed(database);
-    checker.finish(database, false)
-}
 
 /// A database of a few hundred pages with overflow pages, several branch pages and free pages; without trailer.
 fn database(oracle: &mut Oracle) -> Vec<u8> {

@@ -6,7 +6,8 @@
 use super::page::{HEADER, Header, Kind, le32, le64};
 use thiserror::Error;
 
-const ELEMENT: usize = 16;
+/// Bytes of an element of either kind.
+pub const ELEMENT: usize = 16;
 /// Element flag: the value is a bucket.
 pub const BUCKET_FLAG: u32 = 1;
 
@@ -51,6 +52,17 @@ pub struct Item<'a> {
     pub key: &'a [u8],
     pub value: &'a [u8],
     pub bucket: bool,
+}
+
+/// Bytes from the start of a page to the end of its last key or value, by what its `elements` say.
+pub fn extent(header: &Header, elements: &[u8]) -> u64 {
+    let branch = header.kind() == Some(Kind::Branch);
+    let ends = elements.chunks_exact(ELEMENT).enumerate().map(|(i, element)| {
+        let word = |at| u64::from(le32(element, at).unwrap_or(0));
+        let own = if branch { word(0) + word(4) } else { word(4) + word(8) + word(12) };
+        (HEADER + i * ELEMENT) as u64 + own
+    });
+    ends.max().unwrap_or(0).max((HEADER + elements.len()) as u64)
 }
 
 fn part(page: &[u8], element: usize, pos: u32, from: u32, len: u32) -> Option<&[u8]> {

@@ -4,13 +4,16 @@
 //! (so a cycle ends), a page is read only as far as the file goes. The full check is in `check`.
 
 use super::meta::{Meta, MetaFault, Metas};
-use super::node::{Branch, Item, Leaf, NodeFault};
+use super::node::{Branch, ELEMENT, Item, Leaf, NodeFault, extent};
 use super::page::{HEADER, Header, Kind, le64};
 use crate::format::ReadAt;
 use thiserror::Error;
 
 /// etcd's trees are 4 deep at most; bbolt has no limit of its own.
 const MAX_DEPTH: usize = 64;
+
+/// Bytes of overflow beyond what a page's elements need that are still read: the check of the whole page names them.
+pub const SLACK: u64 = 1 << 20;
 
 #[derive(Debug, Error)]
 pub enum ReadFault {
@@ -24,6 +27,10 @@ pub enum ReadFault {
     Node { page: u64, fault: NodeFault },
     #[error("page {page}: keys do not ascend or the tree is deeper than {MAX_DEPTH}")]
     Tree { page: u64 },
+    #[error("page {page} has {overflow} overflow pages, far more than its elements need")]
+    Overflow { page: u64, overflow: u32 },
+    #[error("page {page} has {len} bytes, more than there is memory for")]
+    Memory { page: u64, len: u64 },
     #[error("a bucket's value has {0} bytes, which is neither a reference nor a page")]
     BucketValue(usize),
 }
@@ -90,10 +97,33 @@ impl<'a> Db<'a> {
             if fits(header.pages()).is_none() {
                 return Err(beyond);
             }
-            page.resize((header.pages() * size) as usize, 0);
+            let len = header.pages() * size;
+            if len > self.needed(id, &header)?.saturating_add(SLACK) {
+                return Err(ReadFault::Overflow { page: id, overflow: header.overflow });
+            }
+            page.try_reserve_exact((len - size) as usize).map_err(|_| ReadFault::Memory { page: id, len })?;
+            page.resize(len as usize, 0);
             self.file.read_at((id + 1) * size, &mut page[size as usize..])?;
         }
         Ok(page)
+    }
+
+    /// Bytes that a page's elements take by their own account, so that a damaged header alone makes nobody read
+    /// gigabytes. Never more than the elements' array is held for it.
+    fn needed(&self, id: u64, header: &Header) -> Result<u64, ReadFault> {
+        let start = id * u64::from(self.meta.page_size) + HEADER as u64;
+        if header.kind() == Some(Kind::Freelist) {
+            let mut first = [0; 8];
+            self.file.read_at(start, &mut first)?;
+            let count = if header.count == u16::MAX { u64::from_le_bytes(first) } else { header.count.into() };
+            return Ok(count.saturating_add(1).saturating_mul(8));
+        }
+        let mut elements = vec![0; usize::from(header.count) * ELEMENT];
+        if start + elements.len() as u64 > self.file.len() {
+            return Err(ReadFault::Node { page: id, fault: NodeFault::Count(header.count) });
+        }
+        self.file.read_at(start, &mut elements)?;
+        Ok(extent(header, &elements))
     }
 
     /// The top-level buckets in order of their names.

@@ -8,8 +8,9 @@ use super::rows::{Rows, gap};
 use super::small;
 use super::tree::{self, Bits, Reached};
 use crate::format::bbolt::meta::NO_FREELIST;
+use crate::format::bbolt::node::{ELEMENT, extent};
 use crate::format::bbolt::page::{HEADER, le64};
-use crate::format::bbolt::read::Root;
+use crate::format::bbolt::read::{Root, SLACK};
 use crate::format::bbolt::{Bucket, Db, Header, Kind, Leaf, ReadFault};
 use crate::format::buckets::{self, Lease, Member, Meta};
 use crate::format::mvcc::{self, Revision};
@@ -326,15 +327,40 @@ impl Checker {
                     Header::parse(&self.carry)
                 };
                 let Some(header) = header else { return };
-                let own = header.id == self.leaves.page(leaf);
-                let pages = if own { header.pages() } else { 1 };
+                let mut pages = if header.id == self.leaves.page(leaf) { header.pages() } else { 1 };
+                if pages > 1 {
+                    let head = HEADER + usize::from(header.count) * ELEMENT;
+                    let elements = if self.carry.is_empty() && bytes.len() >= head {
+                        &bytes[HEADER..head]
+                    } else {
+                        self.fill(head, &mut bytes);
+                        if self.carry.len() < head {
+                            return;
+                        }
+                        &self.carry[HEADER..head]
+                    };
+                    // A damaged header alone must not make this page swallow all that follow it.
+                    if pages * self.page_size > extent(&header, elements).saturating_add(SLACK) {
+                        let message = format!("{} overflow pages, far more than the elements need", header.overflow);
+                        self.findings.add(Some(self.leaves.page(leaf)), "page", message);
+                        pages = 1;
+                    }
+                }
                 if !self.claim(leaf, pages) {
                     // It claims pages of others, or beyond the end: nothing worth gathering.
                     self.carry.clear();
                     self.next += 1;
                     continue;
                 }
-                self.need = (pages * self.page_size) as usize;
+                let need = (pages * self.page_size) as usize;
+                if bytes.len() < need && self.carry.try_reserve_exact(need - self.carry.len().min(need)).is_err() {
+                    let message = format!("page has {need} bytes, more than there is memory for");
+                    self.findings.add(Some(self.leaves.page(leaf)), "page", message);
+                    self.carry.clear();
+                    self.next += 1;
+                    continue;
+                }
+                self.need = need;
             }
             if self.carry.is_empty() && bytes.len() >= self.need {
                 let (page, rest) = bytes.split_at(self.need);

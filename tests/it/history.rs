@@ -1,9 +1,11 @@
 //! Lineages and timelines of real clusters (design §7): rebuilt ones, restored ones, and members that lag.
 
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use crate::bed::run::until;
 use crate::bed::{Cluster, Fill, Liar, Lie, Line, Output, Refloat, Target};
 use crate::taking::{files, latest, listed, take, text as field};
 
@@ -206,6 +208,9 @@ fn a_member_left_behind_without_quorum_begins_no_history() {
     // Now it is alone, behind, and can ask nobody.
     (0..3).filter(|i| *i != at).for_each(|i| cluster.node_mut(i).kill());
     cluster.node_mut(at).launch();
+    // Alone it serves only after it has waited for the others, five seconds by its default.
+    let serves = || cluster.node(at).etcdctl(&["endpoint", "status"]).success().then_some(());
+    until(Instant::now() + Duration::from_secs(60), serves).expect("a member without quorum answers for itself");
     let (third, said) = take_and_hear(&refloat);
     assert_eq!(revision(&third), revision(&first), "{said}");
     assert_eq!((&third["lineage"], &third["timeline"]), (&first["lineage"], &first["timeline"]), "{said}");

@@ -108,10 +108,26 @@ impl OpenStores {
     pub fn drop_full(&mut self, rooms: Vec<(String, Result<(u64, u64)>)>) -> Result<()> {
         for (name, result) in rooms {
             if let Err(error) = result {
-                self.good.retain(|s| s.name != name);
-                self.failed.push((name, error));
+                self.drop_one(&name, error);
             }
         }
+        self.any_left()
+    }
+
+    /// Goes on without a store that failed; that failure when it was the last one.
+    pub fn set_aside(&mut self, name: &str, error: Error) -> Result<()> {
+        self.drop_one(name, error);
+        // The latest is what was tried, and not one that was known to be gone before.
+        self.failed.rotate_right(1);
+        self.any_left()
+    }
+
+    fn drop_one(&mut self, name: &str, error: Error) {
+        self.good.retain(|s| s.name != name);
+        self.failed.push((name.into(), error));
+    }
+
+    fn any_left(&mut self) -> Result<()> {
         if !self.good.is_empty() {
             return Ok(());
         }

@@ -14,8 +14,6 @@ use super::load::Loaded;
 use super::names::Name;
 use super::shown::Shown;
 use super::value::{LineageId, Node};
-use crate::error::Result;
-use crate::store::Store;
 
 /// Which lineages to show.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -72,13 +70,6 @@ pub struct Listing {
     pub unreadable: Vec<Unreadable>,
     /// Lineages with snapshots that the filter left out.
     pub other_lineages: Vec<LineageId>,
-}
-
-impl Listing {
-    /// Reads everything that the filter lets through. `own` is this node: it decides what the current lineage is.
-    pub fn read(stores: &[&dyn Store], filter: &Filter, own: &Node) -> Result<Listing> {
-        Ok(Catalog::read(stores)?.listing(filter, own))
-    }
 }
 
 impl Catalog<'_> {
@@ -160,9 +151,10 @@ mod tests {
     use crate::catalog::note::{Note, NoteBody};
     use crate::catalog::testing::{LINEAGE, MemStore, at, node, snapshot};
     use crate::error::Code;
+    use crate::store::Store;
 
     fn read(stores: &[&dyn Store]) -> Listing {
-        Listing::read(stores, &Filter { lineages: Lineages::All, node: None }, &node("cp1")).unwrap()
+        Catalog::read(stores).unwrap().listing(&Filter { lineages: Lineages::All, node: None }, &node("cp1"))
     }
 
     fn revisions(listing: &Listing) -> Vec<i64> {
@@ -209,13 +201,14 @@ mod tests {
         store.publish(&snapshot(1, 11, 1, "cp2"));
         store.publish(&Manifest { lineage: LineageId([1; 8]), ..snapshot(1, 12, 2, "cp2") });
         let own = node("cp1");
-        let of = |lineages, node| revisions(&Listing::read(&[&store], &Filter { lineages, node }, &own).unwrap());
+        let of =
+            |lineages, node| revisions(&Catalog::read(&[&store]).unwrap().listing(&Filter { lineages, node }, &own));
         assert_eq!(of(Lineages::Current, None), [11, 10], "this node's lineage, although another is newer");
         assert_eq!(of(Lineages::Current, Some(node("cp2"))), [11]);
         assert_eq!(of(Lineages::One(LineageId([1; 8])), None), [12]);
         assert_eq!(of(Lineages::One(LineageId([9; 8])), None), [0i64; 0]);
         assert_eq!(of(Lineages::All, Some(node("cp2"))), [12, 11]);
-        let listing = Listing::read(&[&store], &Filter::default(), &own).unwrap();
+        let listing = Catalog::read(&[&store]).unwrap().listing(&Filter::default(), &own);
         assert_eq!(listing.other_lineages, [LineageId([1; 8])]);
     }
 
@@ -225,7 +218,7 @@ mod tests {
         store.publish(&Manifest { checks: Vec::new(), ..snapshot(1, 10, 0, "cp1") });
         let cut = Manifest { lineage: LineageId([1; 8]), ..snapshot(1, 20, 1, "cp1") };
         store.put_text(&manifest_name(&cut), "");
-        let listing = Listing::read(&[&store], &Filter::default(), &node("cp1")).unwrap();
+        let listing = Catalog::read(&[&store]).unwrap().listing(&Filter::default(), &node("cp1"));
         assert_eq!((revisions(&listing), listing.unreadable.len()), (vec![10], 1));
     }
 

@@ -19,6 +19,11 @@ pub enum Ending {
     Bad(Exit),
 }
 
+/// Runs blocking work on a thread of its own, so that a signal is still heard.
+pub async fn aside<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+    tokio::task::spawn_blocking(work).await.map_err(|e| Error::new(Code::Internal, "run the command", "").because(e))?
+}
+
 pub struct Context {
     pub output: Output,
     pub progress: Arc<dyn Progress>,

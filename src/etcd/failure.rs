@@ -179,6 +179,14 @@ impl Peer {
         self.error(Code::Permission, what).because(format!("{cause} (alert {alert:?})")).remedy(remedy)
     }
 
+    /// etcd's own word that it will not do this for us, as against one that it could not go on. A stream is accepted
+    /// before it is looked at, so there such a word comes in place of the first bytes.
+    pub(super) fn refusal(&self, what: &str, error: &etcd_client::Error) -> Option<Error> {
+        let etcd_client::Error::GRpcStatus(status) = error else { return None };
+        let told = status.source().is_none().then(|| self.told(what, i32::from(status.code()), status.message()))?;
+        matches!(told.code(), Code::Permission | Code::MemberLearner | Code::Config).then_some(told)
+    }
+
     /// etcd's own answer; `code` is the number of the gRPC status.
     pub(super) fn told(&self, what: &str, code: i32, message: &str) -> Error {
         let (code, remedy) = verdict(code, message);

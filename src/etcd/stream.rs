@@ -146,6 +146,9 @@ impl SnapshotStream {
                 Ok(Ok(Some(message))) => Some(message),
                 Ok(Ok(None)) => return self.end(),
                 Ok(Err(error)) => {
+                    if let Some(refusal) = self.peer.refusal(WHAT, &error) {
+                        return Err(refusal);
+                    }
                     self.state = State::Broken(Fault::Cut(causes(&error)), Instant::now());
                     continue;
                 }

@@ -150,9 +150,41 @@ pub fn alarm(key: &[u8]) -> Result<(u64, String), String> {
     Ok((member, alarm_name(kind)))
 }
 
+/// A row of a bucket that is only checked: `cluster`, `auth*`, `members_removed`. `Err` says what is wrong with it,
+/// `Ok(false)` that its key is unknown; rows of unknown buckets are taken as they are.
+pub fn plain_row(bucket: &[u8], key: &[u8], value: &[u8]) -> Result<bool, String> {
+    match bucket {
+        b"cluster" => Ok(matches!(key, b"clusterVersion" | b"downgrade")),
+        b"auth" => Ok(matches!(key, b"authEnabled" | b"authRevision")),
+        b"members_removed" => {
+            let name = String::from_utf8_lossy(key);
+            let id = u64::from_str_radix(&name, 16).ok().filter(|id| format!("{id:x}") == name);
+            id.map(|_| true).ok_or_else(|| format!("removed member {name} is no id"))
+        }
+        // authpb.User and authpb.Role both begin with their name.
+        b"authUsers" | b"authRoles" => match Fields::new(value).next() {
+            Some(Ok((1, Value::Bytes(name)))) if name == key => Ok(true),
+            _ => Err(format!("`{}` says it has another name", String::from_utf8_lossy(key))),
+        },
+        _ => Ok(true),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rows_that_are_only_checked() {
+        assert_eq!(plain_row(b"cluster", b"clusterVersion", b"3.6.0"), Ok(true));
+        assert_eq!(plain_row(b"cluster", b"clusterVersioo", b"3.6.0"), Ok(false));
+        assert_eq!(plain_row(b"auth", b"authEnabled", &[1]), Ok(true));
+        assert_eq!(plain_row(b"members_removed", b"1f", b"removed"), Ok(true));
+        assert!(plain_row(b"members_removed", b"1F", b"removed").is_err());
+        assert_eq!(plain_row(b"authUsers", b"root", &[10, 4, b'r', b'o', b'o', b't']), Ok(true));
+        assert!(plain_row(b"authRoles", b"rOot", &[10, 4, b'r', b'o', b'o', b't']).is_err());
+        assert_eq!(plain_row(b"other", b"x", b""), Ok(true));
+    }
 
     #[test]
     fn meta_rows() {

@@ -84,7 +84,8 @@ fn walk(db: &Db<'_>, at: Option<u64>, visit: &mut dyn FnMut(bool, &KeyValue<'_>)
     let compact = compact_revision(db)?;
     let bucket = db.bucket(mvcc::BUCKET)?.ok_or(KeyspaceFault::NoBucket("key"))?;
     let mut cursor = db.cursor(&bucket);
-    let mut newest = compact;
+    // A member that nobody has written to stands at revision 1.
+    let mut newest = compact.max(1);
     while let Some(item) = cursor.next()? {
         let row = RowKey::parse(item.key).ok_or_else(|| KeyspaceFault::RowKey(item.key.to_vec()))?;
         let main = row.revision.main;

@@ -34,7 +34,7 @@ pub trait ReadAt: Send + Sync {
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> std::io::Result<()>;
 }
 
-impl ReadAt for [u8] {
+impl ReadAt for &[u8] {
     fn len(&self) -> u64 {
         <[u8]>::len(self) as u64
     }
@@ -54,11 +54,11 @@ impl ReadAt for [u8] {
 
 impl ReadAt for Vec<u8> {
     fn len(&self) -> u64 {
-        ReadAt::len(self.as_slice())
+        ReadAt::len(&self.as_slice())
     }
 
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> std::io::Result<()> {
-        self.as_slice().read_at(offset, buf)
+        ReadAt::read_at(&self.as_slice(), offset, buf)
     }
 }
 

@@ -74,14 +74,14 @@ fn damaged(subject: String, error: &Error) -> Checked {
 fn words(subject: String, judged: Judgement, mut notes: Vec<String>) -> Checked {
     let not_covered = match judged.trailer {
         Trailer::Absent => {
-            vec!["content of keys and values: the file has no SHA-256 trailer that would prove it".into()]
+            vec![
+                "content of keys and values: the file has no SHA-256 trailer that would prove it".into(),
+                "that no page is an older copy of itself: pages do not say which transaction wrote them".into(),
+            ]
         }
         Trailer::Good | Trailer::Wrong => Vec::new(),
     };
-    notes.extend(judged.notes.iter().map(|note| match note.page {
-        Some(page) => format!("unusual, but as etcd sent it: page {page}: {}", note.message),
-        None => format!("unusual, but as etcd sent it: {}", note.message),
-    }));
+    notes.extend(judged.notes.iter().map(|note| format!("unusual, but as etcd sent it: {note}")));
     if let Some(content) = &judged.content
         && content.keys_without_lease > 0
     {

@@ -1,7 +1,7 @@
 //! What a take is asked for, and what came of it.
 
 use super::publish::StoreOutcome;
-use crate::catalog::{Shown, State};
+use crate::catalog::{AgreementResult, Shown, State};
 use crate::error::{Code, Error, Result};
 use crate::format::check::Finding;
 
@@ -36,14 +36,16 @@ impl Taken {
         let id = self.snapshot.manifest.id.to_string();
         let failed: Vec<&str> = self.stores.iter().filter(|s| s.result.is_err()).map(|s| s.name.as_str()).collect();
         match self.snapshot.state {
-            State::Disputed => Some(
-                Error::new(Code::Disputed, "agree on snapshot", id)
-                    .because("a member has another content at the same revision: the members of this cluster differ")
-                    .remedy("compare the members with `etcdctl endpoint hashkv --cluster` before trusting any backup of them"),
-            ),
+            State::Disputed => {
+                Some(Error::new(Code::Disputed, "agree on snapshot", id).because(self.dispute()).remedy(
+                    "compare the members with `etcdctl endpoint hashkv --cluster` before trusting any backup of them",
+                ))
+            }
             State::Unverified => Some(
                 Error::new(Code::DataInvalid, "verify snapshot", id)
-                    .because(self.findings.first().map_or_else(|| "not everything was checked".into(), |f| f.message.clone()))
+                    .because(
+                        self.findings.first().map_or_else(|| "not everything was checked".into(), ToString::to_string),
+                    )
                     .remedy("the bytes arrived as the member sent them: check that member's own database"),
             ),
             State::Verified if !failed.is_empty() => Some(
@@ -53,6 +55,17 @@ impl Taken {
             ),
             State::Verified => None,
         }
+    }
+
+    /// Who differs, and at which revision.
+    fn dispute(&self) -> String {
+        let different = self.snapshot.agreement.iter().filter(|a| a.result == AgreementResult::Different);
+        let who: Vec<&str> = different.map(|a| a.with.as_str()).collect();
+        format!(
+            "another content at the same revision {} has {}: the members of this cluster differ",
+            self.snapshot.manifest.revision,
+            who.join(", ")
+        )
     }
 }
 

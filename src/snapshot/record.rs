@@ -35,7 +35,7 @@ pub fn manifest(facts: Facts<'_>) -> Result<Manifest> {
     let sound = judgement.ok();
     let mut checks = vec![check::STORED, check::TRAILER];
     let mut not_checked = Vec::new();
-    let reason = || judgement.findings.first().map_or_else(String::new, |f| f.message.clone());
+    let reason = || judgement.findings.first().map_or_else(String::new, ToString::to_string);
     for name in [check::TREE, check::ROWS, check::HASH_KV] {
         if sound { checks.push(name) } else { not_checked.push(NotChecked { check: name.into(), reason: reason() }) }
     }

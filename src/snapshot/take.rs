@@ -33,6 +33,8 @@ use crate::store::codec::Framed;
 
 /// Slowest stream that still ends within its deadline, bytes a second.
 const SLOWEST: u64 = 5 << 20;
+/// Findings that a take names one by one.
+const SHOWN: usize = 20;
 const SHORTEST_DEADLINE: Duration = Duration::from_secs(120);
 
 /// Takes one verified snapshot into every store that can take it.
@@ -92,6 +94,10 @@ pub async fn take(
     let (object, judgement) = judge_captured(&captured, settings, progress.clone(), cancel).await?;
     crash::point!("take::verified");
     let content = judgement.content.clone().unwrap_or_default();
+    judgement.findings.iter().take(SHOWN).for_each(|finding| progress.warn(&finding.to_string()));
+    if let Some(more) = judgement.findings.len().checked_sub(SHOWN).filter(|more| *more > 0) {
+        progress.warn(&format!("and {more} findings more: see `refloat snapshot verify`"));
+    }
 
     progress.step("agree");
     let canceled = || Error::new(Code::Canceled, "take snapshot from", fit.member.url());

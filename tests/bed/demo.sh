@@ -140,9 +140,11 @@ cat "$work/refloat.toml"
 
 say 'two snapshots, with writes between them'
 refloat snapshot take
-REFLOAT_SEED=2 "$BED_FILL" "$leader" kubernetes 500 >/dev/null 2>&1
+"$BED_FILL" "$leader" small 500 >/dev/null 2>&1
 refloat snapshot take --tag demo
 refloat snapshot list
+listed=$(refloat_json snapshot list | jq '.snapshots | length')
+[[ $listed -eq 2 ]] || fail "$listed snapshots are listed instead of 2"
 refloat snapshot show latest
 refloat snapshot verify latest
 

@@ -36,7 +36,7 @@ pub use cluster::{Builder, Cluster};
 pub use disk::SmallDisk;
 pub use fill::{Fill, Filled, HashKv};
 pub use liar::{Liar, Lie};
-pub use line::{Line, bbolt};
+pub use line::{Line, bbolt, soak};
 pub use node::Node;
 pub use pki::Pki;
 pub use refloat::Refloat;

@@ -117,9 +117,9 @@ impl Bench {
         let (mut alone, mut save, mut take) = (Vec::new(), Vec::new(), Vec::new());
         for turn in 0..TURNS {
             alone.push(during(&mut || std::thread::sleep(Duration::from_secs(10))).p99);
-            save.push(during(&mut || drop(self.etcdctl_save(&plain))).p99);
+            save.push(during(&mut || _ = self.etcdctl_save(&plain)).p99);
             let _ = std::fs::remove_file(&plain);
-            take.push(during(&mut || drop(self.refloat(&["snapshot", "take"]))).p99);
+            take.push(during(&mut || _ = self.refloat(&["snapshot", "take"])).p99);
             eprintln!("writer: turn {} of {TURNS}", turn + 1);
         }
         let median = |all: &mut Vec<Duration>| {

@@ -6,8 +6,11 @@
 #[path = "../bed/mod.rs"]
 mod bed;
 
+mod agreement;
 mod bed_liar;
 mod bed_smoke;
+mod bytes;
+mod bytes_stored;
 mod cli_config;
 mod cli_usage;
 mod crash;
@@ -18,11 +21,17 @@ mod etcd_stream;
 mod etcd_tls;
 mod etcd_view;
 mod forms;
+mod history;
 mod hostile;
 mod locks;
+mod many_keys;
+mod oracles;
+mod oracles_bbolt;
+mod page_walk;
 mod rings;
 mod stores;
 mod stores_space;
+mod take_member;
 mod take_stream;
 mod taking;
 mod tree;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 
-use super::context::{Context, Ending};
+use super::context::{Context, Ending, aside};
 use super::list::List;
 use super::output::SCHEMA;
 use crate::error::{Code, Error, Result};
@@ -113,11 +113,6 @@ pub async fn run(command: Command, context: &Context) -> Result<Ending> {
         Command::Keys(args) => keys(args, context).await,
         Command::Get(args) => get(args, context).await,
     }
-}
-
-/// Runs blocking work aside, so that a signal is still heard.
-async fn aside<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
-    tokio::task::spawn_blocking(work).await.map_err(|e| Error::new(Code::Internal, "read database", "").because(e))?
 }
 
 async fn inspect(args: InspectArgs, context: &Context) -> Result<Ending> {

@@ -168,9 +168,9 @@ impl Document for ListDocument {
             ));
         }
         if !self.other_lineages.is_empty() {
-            let count = self.other_lineages.len();
+            let (count, plural) = (self.other_lineages.len(), if self.other_lineages.len() == 1 { "" } else { "s" });
             text.push_str(&format!(
-                "{count} other lineages: snapshots of other clusters (--all-lineages lists them)\n"
+                "{count} other lineage{plural}: snapshots of other clusters (--all-lineages lists them)\n"
             ));
         }
         for one in details {
@@ -326,7 +326,9 @@ impl Document for PreflightDocument {
 
 impl Document for ExportDocument {
     fn table(&self) -> String {
-        let line = format!("{}: {} ({}), sha256 {}", self.file, self.id, output::size(self.bytes), self.sha256);
+        let (file, size) = (&self.file, output::size(self.bytes));
+        // Not the hash of the file, which a reader would compare it with.
+        let line = format!("{file}: {} ({size}), sha256 without the trailer {}", self.id, self.sha256);
         output::printable(&line) + "\n"
     }
 }

@@ -9,10 +9,10 @@ use clap::{Args, Subcommand};
 use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
-use super::context::{Context, Ending};
+use super::context::{Context, Ending, aside};
 use super::failure::ErrorDocument;
 use super::output::SCHEMA;
-use crate::catalog::{Catalog, Filter, Lineages, Listing, Node, Shown};
+use crate::catalog::{Catalog, Filter, Lineages, Node, Shown};
 use crate::error::{Code, Error, Exit, Result};
 use crate::snapshot::check::{self, Proof};
 use crate::snapshot::export;
@@ -21,6 +21,7 @@ use crate::snapshot::progress::Progress;
 use crate::snapshot::state;
 use crate::snapshot::stores::OpenStores;
 use crate::snapshot::take::take as take_snapshot;
+use crate::store::Store;
 
 pub use document::{
     ExportDocument, Kind, ListDocument, Others, Outcome, PreflightDocument, PreflightStore, ShowDocument, Snapshot,
@@ -201,7 +202,7 @@ fn preflight(found: outcome::Preflight, context: &Context) -> Result<Ending> {
     Ok(first.map_or(Ending::Good, Ending::Bad))
 }
 
-/// Runs blocking work on the stores aside, so that a signal is still heard.
+/// Opens the stores for reading and works on them.
 async fn with_stores<T: Send + 'static>(
     context: &Context,
     work: impl FnOnce(OpenStores, Node) -> Result<T> + Send + 'static,
@@ -212,15 +213,16 @@ async fn with_stores<T: Send + 'static>(
         context.progress.warn(&format!("store {name}: {error}: {}", error.why().join(": ")));
     }
     let node = state::node(settings)?;
-    tokio::task::spawn_blocking(move || work(stores, node))
-        .await
-        .map_err(|e| Error::new(Code::Internal, "read stores", "").because(e))?
+    aside(move || work(stores, node)).await
 }
 
 async fn list(args: ListArgs, context: &Context) -> Result<Ending> {
     let lineages = if args.all_lineages { Lineages::All } else { Lineages::Current };
     let filter = Filter { lineages, node: None };
-    let listing = with_stores(context, move |stores, node| Listing::read(&stores.list(), &filter, &node)).await?;
+    let progress = context.progress.clone();
+    let listing =
+        with_stores(context, move |stores, node| Ok(read_catalog(&stores.list(), &*progress)?.listing(&filter, &node)));
+    let listing = listing.await?;
     let now = Timestamp::now();
     let named = |kind, store: String, name: String, why| StoredName { kind, store, name, why };
     let mut found: Vec<StoredName> = Vec::new();
@@ -238,27 +240,38 @@ async fn list(args: ListArgs, context: &Context) -> Result<Ending> {
 }
 
 async fn show(args: ShowArgs, context: &Context) -> Result<Ending> {
-    let shown = with_stores(context, move |stores, node| find(&stores, &args.id, &node)).await?;
+    let progress = context.progress.clone();
+    let shown = with_stores(context, move |stores, node| find(&stores, &args.id, &node, &*progress)).await?;
     context.output.document(&ShowDocument { schema: SCHEMA, snapshot: Snapshot { shown, now: Timestamp::now() } })?;
     Ok(Ending::Good)
 }
 
-fn find(stores: &OpenStores, id: &str, node: &Node) -> Result<Shown> {
-    Catalog::read(&stores.list())?.find(id, node, None)
+fn find(stores: &OpenStores, id: &str, node: &Node, progress: &dyn Progress) -> Result<Shown> {
+    read_catalog(&stores.list(), progress)?.find(id, node, None)
+}
+
+/// One store that cannot be listed does not hide what the others hold; an error when none can.
+fn read_catalog<'a>(stores: &[&'a dyn Store], progress: &dyn Progress) -> Result<Catalog<'a>> {
+    let (catalog, mut failed) = Catalog::read_available(stores);
+    if catalog.stores().is_empty() && !failed.is_empty() {
+        return Err(failed.swap_remove(0).1);
+    }
+    for (store, error) in failed {
+        progress.warn(&format!("store {store}: {error}: {}", error.why().join(": ")));
+    }
+    Ok(catalog)
 }
 
 async fn verify(args: VerifyArgs, context: &Context) -> Result<Ending> {
     let (progress, cancel) = (context.progress.clone(), context.cancel.clone());
     let document = match args.subject() {
         Subject::File(path) => {
-            let checked = tokio::task::spawn_blocking(move || check::file(&path, Proof::Required, &*progress, &cancel))
-                .await
-                .map_err(|e| Error::new(Code::Internal, "verify", "").because(e))??;
+            let checked = aside(move || check::file(&path, Proof::Required, &*progress, &cancel)).await?;
             VerifyDocument::from(checked)
         }
         Subject::Id(id) => {
             let each = with_stores(context, move |stores, node| {
-                let shown = find(&stores, &id, &node)?;
+                let shown = find(&stores, &id, &node, &*progress)?;
                 verify_copies(&stores, &shown, &node, &*progress, &cancel)
             });
             let mut each = each.await?;
@@ -270,7 +283,7 @@ async fn verify(args: VerifyArgs, context: &Context) -> Result<Ending> {
         Subject::All => {
             let all = with_stores(context, move |stores, node| {
                 let filter = Filter { lineages: Lineages::Current, node: None };
-                let listing = Listing::read(&stores.list(), &filter, &node)?;
+                let listing = read_catalog(&stores.list(), &*progress)?.listing(&filter, &node);
                 let mut results = Vec::new();
                 for shown in &listing.snapshots {
                     progress.step(&format!("verify {}", shown.manifest.id));
@@ -319,7 +332,7 @@ fn print_all(results: Vec<VerifyDocument>, context: &Context) -> Result<Ending> 
 async fn export(args: ExportArgs, context: &Context) -> Result<Ending> {
     let (progress, cancel) = (context.progress.clone(), context.cancel.clone());
     let document = with_stores(context, move |stores, node| {
-        let shown = find(&stores, &args.id, &node)?;
+        let shown = find(&stores, &args.id, &node, &*progress)?;
         let manifest = &shown.manifest;
         // A copy that a later look found damaged comes last.
         let mut holders: Vec<_> = stores.good().filter(|s| shown.stores.contains(&s.name)).collect();

@@ -4,7 +4,7 @@ mod document;
 
 use clap::{Args, Subcommand};
 
-use super::context::{Context, Ending};
+use super::context::{Context, Ending, aside};
 use super::failure::ErrorDocument;
 use super::output::SCHEMA;
 use crate::catalog::Catalog;
@@ -165,8 +165,4 @@ fn check_one(one: &StoreSettings, known: &KnownStores, checks: &mut Vec<String>)
 fn known_and_chosen(context: &Context) -> Result<(KnownStores, Vec<StoreSettings>)> {
     let known = stores::known(context.settings()?)?;
     Ok((known, context.stores()?.into_iter().cloned().collect()))
-}
-
-async fn aside<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
-    tokio::task::spawn_blocking(work).await.map_err(|e| Error::new(Code::Internal, "look at stores", "").because(e))?
 }

@@ -15,6 +15,15 @@ pub struct Finding {
     pub message: String,
 }
 
+impl std::fmt::Display for Finding {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.page {
+            Some(page) => write!(f, "page {page}: {}", self.message),
+            None => f.write_str(&self.message),
+        }
+    }
+}
+
 /// All that was found, plus oddities: things that bbolt or etcd never write, but that are readable.
 ///
 /// An oddity is only a note where a checksum proves that the bytes are what etcd sent; in a file without a

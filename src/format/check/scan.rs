@@ -249,25 +249,33 @@ impl Checker {
                 return;
             }
             let outcome = match name {
-                b"meta" => content.meta.take(item.key, item.value).map(|known| {
-                    if !known {
-                        let key = String::from_utf8_lossy(item.key);
-                        findings.odd(Some(page), "row", format!("key `{key}` of bucket `meta` is not known"));
-                    }
-                }),
+                b"meta" => content.meta.take(item.key, item.value),
                 b"lease" => Lease::parse(item.key, item.value).map(|lease| {
                     leases.insert(lease.id);
+                    true
                 }),
-                b"members" => Member::parse(item.key, item.value).map(|member| content.members.push(member)),
-                b"alarm" => buckets::alarm(item.key).map(|alarm| content.alarms.push(alarm)),
-                b"cluster" if item.key == b"clusterVersion" => {
-                    content.cluster_version = Some(String::from_utf8_lossy(item.value).into_owned());
-                    Ok(())
+                b"members" => Member::parse(item.key, item.value).map(|member| {
+                    content.members.push(member);
+                    true
+                }),
+                b"alarm" => buckets::alarm(item.key).map(|alarm| {
+                    content.alarms.push(alarm);
+                    true
+                }),
+                _ => {
+                    if (name, item.key) == (b"cluster", b"clusterVersion") {
+                        content.cluster_version = Some(String::from_utf8_lossy(item.value).into_owned());
+                    }
+                    buckets::plain_row(name, item.key, item.value)
                 }
-                _ => Ok(()),
             };
-            if let Err(message) = outcome {
-                findings.add(Some(page), "row", message);
+            match outcome {
+                Ok(true) => {}
+                Ok(false) => {
+                    let key = String::from_utf8_lossy(item.key);
+                    findings.odd(Some(page), "row", format!("key `{key}` of bucket `{shown}` is not known"));
+                }
+                Err(message) => findings.add(Some(page), "row", message),
             }
         });
         if name == b"lease" {
@@ -389,7 +397,8 @@ impl Checker {
             self.next += 1;
         }
         let last = self.history();
-        self.content.revision = last.main.max(self.content.compact_revision);
+        // A member that nobody has written to stands at revision 1.
+        self.content.revision = last.main.max(self.content.compact_revision).max(1);
         if let Ok(db) = Db::open(file) {
             if let Some(page) = self.freelist {
                 self.check_freelist(&db, page);

@@ -2,7 +2,9 @@
 
 use super::error::{CodecError, NotRandom};
 use super::index::{SKIPPABLE_HEADER, u32_at};
-use super::{BLOCK_MAX, FRAME_PLAIN_MAX, FRAME_STORED_MAX, FRAMES_MAX, Frame, ZSTD_MAGIC, is_skippable, plausible};
+use super::{
+    BLOCK_MAX, FRAME_PLAIN_MAX, FRAME_STORED_MAX, FRAMES_MAX, Frame, ZSTD_MAGIC, is_skippable, most_plain, plausible,
+};
 use crate::format::ReadAt;
 
 /// Longest frame header: magic, descriptor, window, dictionary id, content size.
@@ -114,6 +116,10 @@ impl Walk<'_> {
             return Err(random(NotRandom::Dictionary));
         }
         let content = header.content.ok_or_else(|| random(NotRandom::NoSize))?;
+        // Before anybody makes room for it.
+        if content > most_plain(left) {
+            return Err(self.damaged("it claims to hold more than so few stored bytes can"));
+        }
         if content > FRAME_PLAIN_MAX {
             return Err(random(NotRandom::TooLarge));
         }

@@ -68,9 +68,13 @@ struct Frame {
     crc: Option<u32>,
 }
 
-/// Whether so many stored bytes can hold so many plain ones at all: each block of at most 128 KiB takes 3 bytes.
+/// The most plain bytes that so many stored ones can hold at all: each block of at most 128 KiB takes 3 bytes.
+fn most_plain(stored: u64) -> u64 {
+    (stored / 3).saturating_mul(BLOCK_MAX)
+}
+
 fn plausible(plain: u64, stored: u64) -> bool {
-    plain <= FRAME_PLAIN_MAX && stored <= FRAME_STORED_MAX && plain <= (stored / 3).saturating_mul(BLOCK_MAX)
+    plain <= FRAME_PLAIN_MAX && stored <= FRAME_STORED_MAX && plain <= most_plain(stored)
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 //! verify, the next take succeeds, leftovers are swept, and nothing else is.
 
 use std::fs;
+use std::path::Path;
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
@@ -36,14 +37,20 @@ fn sound(refloat: &Refloat, case: &str) -> usize {
     assert_eq!((&list["foreign"], &list["unreadable"]), (&json!(0), &json!([])), "{case}: {list}");
     let verified = refloat.json(&["snapshot", "verify", "--all"]);
     assert_eq!(verified["ok"], true, "{case}: {verified}");
-    assert_eq!(verified["results"].as_array().map(Vec::len), Some(snapshots.len()), "{case}: {verified}");
+    let copies = snapshots.iter().map(|s| s["stores"].as_array().expect("stores").len()).sum();
+    assert_eq!(verified["results"].as_array().map(Vec::len), Some(copies), "{case}: {verified}");
     snapshots.len()
 }
 
 /// No object without its other half, no temporary name, neither in the store nor in the state directory.
 #[track_caller]
 fn swept(refloat: &Refloat, case: &str) {
-    let names = files(&refloat.store());
+    swept_in(refloat, &refloat.store(), case);
+}
+
+#[track_caller]
+fn swept_in(refloat: &Refloat, store: &Path, case: &str) {
+    let names = files(store);
     let with = |end: &str| -> Vec<String> {
         let snapshots = names.iter().filter(|n| n.contains("/snapshots/"));
         snapshots.filter_map(|n| n.strip_suffix(end).map(String::from)).filter(|n| !n.contains(".verified-")).collect()
@@ -96,6 +103,29 @@ fn killed_before_and_after_each_name_then_taken_again() {
         // The marker, evidence of lineage and timeline, data, manifest, and what was seen where.
         let names = (0..).take_while(|nth| killed_then_taken_again(&cluster, point, *nth)).count();
         assert!((5..20).contains(&names), "{point} {names} times");
+    }
+}
+
+#[test]
+fn killed_on_the_way_to_the_second_store() {
+    let cluster = cluster(true);
+    // The second passing of these, or the names that come after the five of the first store.
+    for (point, nth) in
+        [("take::before_manifest", 1), ("take::manifest", 1), ("fs::before_name", 8), ("fs::after_name", 8)]
+    {
+        let refloat = Refloat::new(cluster.node(0));
+        let usb = refloat.dir().join("usb");
+        fs::create_dir(&usb).unwrap();
+        let refloat = refloat.config(&format!("[[store]]\nname = \"usb\"\nurl = \"file://{}\"\n", usb.display()));
+        let case = format!("{point} {nth}");
+        assert!(killed(&refloat, &["snapshot", "take"], point, nth), "{case} was never reached");
+        assert_eq!(sound(&refloat, &case), 1, "{case}: the first store has it");
+        let held = if point == "take::manifest" { json!(["local", "usb"]) } else { json!(["local"]) };
+        assert_eq!(refloat.json(&["snapshot", "list"])["snapshots"][0]["stores"], held, "{case}");
+        assert_eq!(take(&refloat)["stores"], json!(["local", "usb"]), "{case}");
+        assert_eq!(sound(&refloat, &case), 2, "{case}");
+        swept(&refloat, &case);
+        swept_in(&refloat, &usb, &case);
     }
 }
 

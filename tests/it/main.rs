@@ -30,6 +30,7 @@ mod oracles_bbolt;
 mod page_walk;
 mod rings;
 mod stores;
+mod stores_places;
 mod stores_space;
 mod take_member;
 mod take_stream;

@@ -8,10 +8,11 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::bed::{Cluster, Fill, Liar, Line, Output, Refloat, Run, SmallDisk, skip_unless_root};
-use crate::taking::{error_of, files, listed, take, text, why};
+use crate::taking::{error_of, listed, take, text, why};
 use crate::tree::tree;
 
-fn start() -> (Cluster, Liar) {
+/// One member with a little data, and the liar before it.
+pub fn start() -> (Cluster, Liar) {
     let cluster = Cluster::start(Line::V36);
     Fill::new(&cluster).kubernetes(50);
     let liar = Liar::start(cluster.node(0).client_url());
@@ -311,95 +312,4 @@ fn what_cannot_be_written_is_refused() {
     refused(&refloat, &liar, &|args| refloat.run(args), &refusal);
     assert_eq!(refloat.run(&["store", "check"]).code, Some(73));
     assert_eq!(listed(&refloat, &[]).len(), 1);
-}
-
-#[test]
-fn a_link_to_a_store_works_and_the_real_path_is_shown() {
-    let (_cluster, liar) = start();
-    let refloat = Refloat::new(liar.url());
-    let real = refloat.dir().join("disk/backups");
-    fs::create_dir_all(&real).unwrap();
-    fs::remove_dir(refloat.store()).unwrap();
-    symlink("disk/backups", refloat.store()).unwrap();
-    let real = real.canonicalize().unwrap();
-    let made = refloat.json(&["store", "init", "local"]);
-    assert_eq!(made["location"], real.display().to_string());
-    take(&refloat);
-    assert_eq!(files(&real).len() + 1, tree(&real).values().filter(|leaf| !leaf.content.is_empty()).count());
-    assert!(files(&real).iter().any(|name| name.ends_with(".db.zst")));
-    // An error names both.
-    fs::remove_file(real.join("refloat-store.json")).unwrap();
-    let on = error_of(&refloat.run(&["-o", "json", "snapshot", "take"]))["on"].to_string();
-    assert!(on.contains(&format!("{} (configured as {})", real.display(), refloat.store().display())), "{on}");
-}
-
-#[test]
-fn where_it_is_run_from_does_not_matter() {
-    let (_cluster, liar) = start();
-    let refloat = Refloat::new(liar.url());
-    refloat.command(&["snapshot", "take"]).dir("/").run().ok();
-    // A directory that is removed while a program is in it, as after a failed `cd`.
-    let gone = refloat.dir().join("gone");
-    let inside = |args: &[&str]| {
-        fs::create_dir(&gone).unwrap();
-        let script = "rmdir \"$PWD\"; exec \"$@\"";
-        let program = env!("CARGO_BIN_EXE_refloat");
-        Run::new("bash")
-            .args(["-c", script, "bash", program, "--config"])
-            .args([refloat.config_file()])
-            .args(args)
-            .dir(&gone)
-            .run()
-    };
-    inside(&["snapshot", "take"]).ok();
-    let names = files(&refloat.store());
-    assert_eq!(names.iter().filter(|n| n.ends_with(".db.zst")).count(), 2, "{names:?}");
-    assert_eq!(listed(&refloat, &[]).len(), 2);
-    inside(&["snapshot", "verify", "latest"]).ok();
-    let output = inside(&["-o", "json", "snapshot", "export", "latest", "--to", "x.db"]);
-    assert_eq!((output.code, &error_of(&output)["code"]), (Some(73), &"cannot-create".into()), "{output}");
-
-    // Neither is a path that depends on it accepted.
-    let url = format!("file://{}", refloat.store().display());
-    for relative in ["store", "./store", "file:store", "file://store"] {
-        edit(&refloat, &url, relative);
-        let output = refloat.command(&["-o", "json", "snapshot", "take"]).dir(refloat.dir()).run();
-        assert_eq!((output.code, &error_of(&output)["code"]), (Some(78), &"config".into()), "{relative}: {output}");
-        edit(&refloat, &format!("\"{relative}\""), &format!("\"{url}\""));
-    }
-}
-
-#[test]
-fn a_broken_state_directory_is_named() {
-    let (_cluster, liar) = start();
-    let refloat = Refloat::new(liar.url());
-    take(&refloat);
-    let known = refloat.state().join("stores.json");
-    let whole = fs::read(&known).unwrap();
-    let streams = liar.calls("Snapshot");
-    for torn in [&whole[..0], &whole[..whole.len() / 2], b"[]", &[0; 100]] {
-        fs::write(&known, torn).unwrap();
-        for args in [&["snapshot", "take"][..], &["snapshot", "list"], &["store", "list"], &["store", "init", "local"]]
-        {
-            let output = refloat.run(&[&["-o", "json"], args].concat());
-            let error = error_of(&output);
-            assert_eq!((output.code, &error["code"]), (Some(65), &"data-invalid".into()), "{args:?}: {output}");
-            assert_eq!(text(&error, "on"), known.display().to_string());
-            assert!(text(&error, "remedy").contains("remove this file"), "{error}");
-        }
-        assert_eq!(fs::read(&known).unwrap(), torn, "nothing is repaired behind one's back");
-    }
-    // The remedy works.
-    fs::remove_file(&known).unwrap();
-    take(&refloat);
-    let state = format!("state = {:?}", refloat.state());
-    fs::write(refloat.dir().join("file"), "").unwrap();
-    edit(&refloat, &state, &format!("state = {:?}", refloat.dir().join("file/state")));
-    let output = refloat.run(&["-o", "json", "snapshot", "take"]);
-    let error = error_of(&output);
-    assert_eq!((output.code, &error["code"]), (Some(73), &"cannot-create".into()), "{output}");
-    assert!(text(&error, "remedy").contains("[paths] state"), "{error}");
-    // What only reads needs none.
-    assert_eq!(listed(&refloat, &[]).len(), 2);
-    assert_eq!(liar.calls("Snapshot"), streams + 1);
 }

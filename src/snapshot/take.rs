@@ -20,8 +20,8 @@ use super::state::{lock, node, open_state};
 use super::stores::{OpenStores, Opened};
 use crate::catalog::history::Seen;
 use crate::catalog::{
-    Agreement, AgreementResult, Catalog, Digest, EtcdId, Evidence, Node, Placement, Shown, SweepPlan, SweepScope,
-    TailAt, place, read_known, shown,
+    Agreement, AgreementResult, Catalog, Digest, EtcdId, Evidence, Node, Placement, Reason, Shown, SweepPlan,
+    SweepScope, TailAt, place, read_known, shown,
 };
 use crate::config::Settings;
 use crate::crash;
@@ -117,8 +117,15 @@ pub async fn take(
         return Err(canceled());
     }
     let reasons: Vec<String> = placement.reasons.iter().map(ToString::to_string).collect();
+    let elsewhere = placement.reasons.iter().any(|r| matches!(r, Reason::SameClusterIdElsewhere(_)));
     if placement.alarm {
         progress.warn(&format!("this history is not the one before: {}", reasons.join("; ")));
+    } else if elsewhere {
+        // From now on the list shows the new lineage, and the snapshots from before are gone from it.
+        progress.warn(&format!(
+            "a new lineage begins: the cluster was rebuilt, or its UID could not be read before ({})",
+            reasons.join("; ")
+        ));
     }
     let manifest = record::manifest(record::Facts {
         node: &node,

@@ -50,6 +50,34 @@ fn a_timer_finds_every_exit_code() {
     assert_eq!(documented, coded);
 }
 
+/// What stands between backquotes.
+fn quoted(cell: &str) -> Vec<&str> {
+    cell.split('`').skip(1).step_by(2).collect()
+}
+
+#[test]
+fn the_tests_that_prove_a_promise_are_there() {
+    let mut named = 0;
+    for row in rows(&read("README.md")) {
+        let [promise, tests] = &row[..] else { panic!("not two cells: {row:?}") };
+        let mut test = None;
+        for word in quoted(tests).into_iter().filter(|word| word.starts_with("src/") || !word.contains('/')) {
+            match word.ends_with(".rs") {
+                true => {
+                    let text = read(word);
+                    if let Some(name) = test.take() {
+                        assert!(text.contains(&format!("fn {name}()")), "{promise}: no test {name} in {word}");
+                    }
+                    named += 1;
+                }
+                false => assert!(test.replace(word).is_none(), "{promise}: a test without its file before {word}"),
+            }
+        }
+        assert!(test.is_none(), "{promise}: {test:?} without its file");
+    }
+    assert!(named > 5, "only {named} files named");
+}
+
 /// Targets of `[text](target)`, outside of code.
 fn links(text: &str) -> Vec<String> {
     let mut in_code = false;

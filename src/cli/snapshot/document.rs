@@ -155,8 +155,16 @@ impl Document for ListDocument {
         let mut text = if self.snapshots.is_empty() {
             "no snapshots\n".into()
         } else {
-            let header = ["ID", "AGE", "STATE", "REVISION", "SIZE", "STORED", "STORES", "NODE", "TAGS"];
-            table(&header, &["AGE", "REVISION", "SIZE", "STORED"], self.snapshots.iter().map(row))
+            let mut header = vec!["ID", "AGE", "STATE", "REVISION", "SIZE", "STORED", "STORES", "NODE", "TAGS"];
+            let lineages: BTreeSet<_> = self.snapshots.iter().map(|s| s.shown.manifest.lineage).collect();
+            // One alone would be the same word in each row.
+            let lineage = (lineages.len() > 1).then_some("LINEAGE");
+            header.extend(lineage);
+            let rows = self.snapshots.iter().map(|s| {
+                let lineage = lineage.map(|_| s.shown.manifest.lineage.to_string());
+                row(s).into_iter().chain(lineage).collect()
+            });
+            table(&header, &["AGE", "REVISION", "SIZE", "STORED"], rows)
         };
         let Others { foreign, unfinished, details, .. } = &self.others;
         if !unfinished.is_empty() {

@@ -108,6 +108,21 @@ fn list_has_the_documented_names() {
 }
 
 #[test]
+fn several_lineages_have_a_column() {
+    let mut other = snapshot();
+    other.shown.manifest.lineage = "ffeeddccbbaa9988".parse().unwrap();
+    let document = ListDocument {
+        schema: 1,
+        snapshots: vec![snapshot(), other],
+        other_lineages: vec![],
+        others: Others::default(),
+    };
+    let text = printed(&document, Format::Table);
+    let last: Vec<&str> = text.lines().filter_map(|line| line.split_whitespace().last()).collect();
+    assert_eq!(last, ["LINEAGE", "00112233445566aa", "ffeeddccbbaa9988"]);
+}
+
+#[test]
 fn list_as_a_table() {
     assert_eq!(
         printed(&list(false), Format::Table),

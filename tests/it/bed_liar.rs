@@ -103,6 +103,19 @@ fn it_can_be_what_the_member_list_names() {
 }
 
 #[test]
+fn another_file_altogether() {
+    let (_cluster, liar) = start();
+    let honest: &'static [u8] = Box::leak(snapshot(&liar.url(), to_its_end).bytes.into_boxed_slice());
+    Fill::new(liar.url()).put("later", "than that file");
+    for bytes in [honest, &honest[..100], b""] {
+        liar.lie(Lie::Instead(bytes));
+        let seen = snapshot(&liar.url(), to_its_end);
+        assert!(matches!(seen.end, Some(Ok(()))), "{:?}", seen.end);
+        assert!(seen.bytes == bytes, "{} of {} bytes, or others", seen.bytes.len(), bytes.len());
+    }
+}
+
+#[test]
 fn streams_that_end_wrongly() {
     let (_cluster, liar) = start();
     let end = snapshot(&liar.url(), to_its_end).bytes.len();

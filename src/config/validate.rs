@@ -217,8 +217,14 @@ impl Check<'_> {
             return Err(self.refuse(&key("name"), because));
         }
         let text = input.url.ok_or_else(|| missing("url"))?;
+        // `file:backups` parses as well, as /backups: a relative path is no mistake to be mended by guessing.
+        let absolute = text.get(..8).is_some_and(|start| start.eq_ignore_ascii_case("file:///"));
         let local = Url::parse(&text).ok().filter(|url| {
-            url.scheme() == "file" && url.host_str().is_none() && url.query().is_none() && url.fragment().is_none()
+            absolute
+                && url.scheme() == "file"
+                && url.host_str().is_none()
+                && url.query().is_none()
+                && url.fragment().is_none()
         });
         // Through its components a path loses a slash at its end.
         let found = local.and_then(|url| url.to_file_path().ok().map(|path| (url, path.components().collect())));

@@ -66,11 +66,11 @@ pub enum Attempt {
 }
 
 impl Attempt {
-    /// `LockHeld` with the holder's name if somebody else has it.
-    pub fn into_lock(self, what: &str) -> Result<Lock> {
+    /// `LockHeld` with the holder's name if somebody else has it; `what` on `on` is what the lock was wanted for.
+    pub fn into_lock(self, what: &str, on: &str) -> Result<Lock> {
         match self {
             Attempt::Acquired(lock) => Ok(lock),
-            Attempt::Held(holder) => Err(Error::new(Code::LockHeld, what, "")
+            Attempt::Held(holder) => Err(Error::new(Code::LockHeld, what, on)
                 .because(format!("held by {holder}"))
                 .remedy("wait until it ends, then try again")),
         }
@@ -130,10 +130,10 @@ mod tests {
     fn the_second_hears_who_has_it_until_the_first_lets_go() {
         let tmp = tempfile::tempdir().unwrap();
         let dir = Dir::open(tmp.path()).unwrap();
-        let first = attempt(&dir).into_lock("lock").unwrap();
+        let first = attempt(&dir).into_lock("lock", "x").unwrap();
         let Attempt::Held(holder) = attempt(&dir) else { panic!("two hold it") };
         assert_eq!((holder.what.as_str(), holder.pid, holder.node.as_str()), ("test", std::process::id(), "cp1"));
-        let err = attempt(&dir).into_lock("take snapshot").unwrap_err();
+        let err = attempt(&dir).into_lock("take snapshot", "").unwrap_err();
         assert_eq!(err.code(), Code::LockHeld);
         assert!(err.why()[0].contains("cp1"), "{:?}", err.why());
         drop(first);
@@ -161,7 +161,7 @@ mod tests {
         let stale = serde_json::to_vec(&Holder { pid: 1, ..Holder::current("old and longer than the new one", "x") });
         std::fs::write(tmp.path().join("lock"), stale.unwrap()).unwrap();
         let dir = Dir::open(tmp.path()).unwrap();
-        let _lock = attempt(&dir).into_lock("lock").unwrap();
+        let _lock = attempt(&dir).into_lock("lock", "x").unwrap();
         let text: Holder = serde_json::from_slice(&std::fs::read(tmp.path().join("lock")).unwrap()).unwrap();
         assert_eq!(text.what, "test");
     }

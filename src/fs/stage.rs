@@ -114,10 +114,12 @@ impl Staged {
     /// Takes the place of `leaf` by the rename that the caller does.
     pub(super) fn replace(mut self, parent: &Dir, leaf: &str, rename: impl FnOnce(&str) -> Result<()>) -> Result<()> {
         self.sync(&parent.shown(leaf))?;
+        crate::crash::point!("fs::before_name");
         if let Some(temporary) = &self.name {
             rename(temporary)?;
             self.name = None;
         }
+        crate::crash::point!("fs::after_name");
         parent.sync()
     }
 

@@ -18,6 +18,7 @@ use super::progress::Progress;
 use crate::catalog::Digest;
 use crate::error::{Code, Error, Result};
 use crate::etcd::{Member, StreamLimits};
+use crate::format::check::Collector;
 use crate::fs::Staged;
 use crate::store::LocalStore;
 use crate::store::codec::{FrameWriter, Written};
@@ -147,8 +148,10 @@ fn sink(staged: Staged, mut blobs: mpsc::Receiver<Bytes>, on: &str) -> Result<Su
     let (mut hasher, mut tail) = (Sha256::new(), Vec::<u8>::new());
     let flusher = Flusher::start(staged.file()).map_err(failed)?;
     let mut frames = FrameWriter::new(flusher, LEVEL).map_err(failed)?;
+    let mut branches = Collector::default();
     while let Some(blob) = blobs.blocking_recv() {
         frames.write_all(&blob).map_err(failed)?;
+        branches.feed(&blob);
         // The last 32 bytes of all are the trailer, and nobody knows yet which these are.
         let keep = TRAILER as usize;
         if blob.len() >= keep {
@@ -163,7 +166,7 @@ fn sink(staged: Staged, mut blobs: mpsc::Receiver<Bytes>, on: &str) -> Result<Su
             tail.drain(..settled);
         }
     }
-    let written = frames.finish().map_err(failed)?;
+    let written = frames.finish(&branches.finish().encode()).map_err(failed)?;
     staged.file().sync_data().map_err(failed)?;
     Ok(Sunk { staged, written, digest: hasher.finalize().into(), tail })
 }

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::progress::Progress;
 use crate::catalog::Digest;
 use crate::error::{Code, Error, Result};
-use crate::format::check::{Checker, Content, Finding, HashKv, Options};
+use crate::format::check::{Checker, Content, Finding, HashKv, Hints, Options};
 use crate::format::{Head, ReadAt};
 use crate::store::codec::Framed;
 
@@ -98,6 +98,27 @@ pub fn judge(
     progress: &dyn Progress,
     cancel: &CancellationToken,
 ) -> Result<Judgement> {
+    let hints = match object {
+        Object::Plain(_) => None,
+        Object::Framed(framed) => framed.hints().and_then(|hints| Hints::decode(&hints)),
+    };
+    let hinted = Options { hints: hints.unwrap_or_default(), ..options.clone() };
+    // Hints that do not fit the pages void the result; the same look without them needs nobody's word.
+    match once(object, on, hinted, progress, cancel)? {
+        Some(judgement) => Ok(judgement),
+        None => once(object, on, options, progress, cancel)?
+            .ok_or_else(|| Error::new(Code::Internal, "verify", on).because("misled without any hint")),
+    }
+}
+
+/// `None` when the hints did not fit.
+fn once(
+    object: &Object,
+    on: &str,
+    options: Options,
+    progress: &dyn Progress,
+    cancel: &CancellationToken,
+) -> Result<Option<Judgement>> {
     let bytes = object.bytes();
     let (db_len, has_trailer, length_fault) = split(bytes.len());
     let database = Head::new(bytes, db_len);
@@ -120,6 +141,10 @@ pub fn judge(
         (true, false) => Trailer::Wrong,
     };
     let report = checker.finish(&database, trailer == Trailer::Good);
+    // A frame that cannot be decoded holds pages that cannot be compared; that is damage, not a wrong hint.
+    if report.misled && damaged.is_empty() {
+        return Ok(None);
+    }
     let mut findings: Vec<Finding> = damaged;
     if let Some(message) = length_fault {
         findings.push(Finding { page: None, check: "length", message });
@@ -130,7 +155,7 @@ pub fn judge(
     }
     findings.extend(report.findings);
     let hash_kv = report.hash_kv.filter(|_| findings.is_empty());
-    Ok(Judgement {
+    Ok(Some(Judgement {
         findings,
         notes: report.notes,
         content: report.content,
@@ -139,7 +164,7 @@ pub fn judge(
         db_len,
         db_sha256: Digest(db_sha256),
         stored_sha256,
-    })
+    }))
 }
 
 fn join<T>(handle: thread::ScopedJoinHandle<'_, T>) -> Result<T> {

@@ -8,7 +8,7 @@ use super::progress::Progress;
 use crate::catalog::Node;
 use crate::config::Settings;
 use crate::error::{Code, Error, Result};
-use crate::fs::{Attempt, Dir, Holder, Lock};
+use crate::fs::{Attempt, Dir, Holder, Lock, sweep_staged};
 
 /// Held while a snapshot of the own member is taken (design §4.3, law 10), and while known stores change.
 pub const LOCK: &str = "take.lock";
@@ -43,8 +43,14 @@ pub async fn lock(
     let (mut said, mut waited) = (None, Duration::ZERO);
     loop {
         match Lock::try_acquire(state, LOCK, &holder)? {
-            Attempt::Acquired(lock) => return Ok(lock),
-            held if waited >= patience => return held.into_lock("take snapshot"),
+            Attempt::Acquired(lock) => {
+                // What a run left here that was killed while it wrote; unswept it harms nobody.
+                if let Err(error) = sweep_staged(state) {
+                    progress.warn(&format!("{error}: {}", error.why().join(": ")));
+                }
+                return Ok(lock);
+            }
+            held if waited >= patience => return held.into_lock("take snapshot on", node.as_str()),
             Attempt::Held(by) => {
                 if said.as_ref() != Some(&by) {
                     progress.step(&format!("wait for {by}"));

@@ -46,7 +46,8 @@ impl OpenStores {
     pub fn open(settings: &Settings, only: &[String], known: KnownStores, mode: Mode) -> Result<OpenStores> {
         let mut stores = OpenStores { good: Vec::new(), failed: Vec::new(), known };
         for one in settings.stores.iter().filter(|s| only.is_empty() || only.contains(&s.name)) {
-            match LocalStore::open(&request(one, mode), stores.known.get(&one.path)) {
+            let opened = LocalStore::open(&request(one, mode), stores.known.get(&one.path));
+            match opened.and_then(|store| stores.distinct(one, store)) {
                 Ok(store) => {
                     stores.good.push(Opened { name: one.name.clone(), settings: one.clone(), store: Arc::new(store) })
                 }
@@ -54,6 +55,20 @@ impl OpenStores {
             }
         }
         Ok(stores)
+    }
+
+    /// Through a link two stores may be one directory: a snapshot there would be listed as two copies.
+    fn distinct(&self, one: &StoreSettings, store: LocalStore) -> Result<LocalStore> {
+        match self.good.iter().find(|s| s.store.dir().identity() == store.dir().identity()) {
+            None => Ok(store),
+            Some(same) => Err(Error::new(Code::Config, "open store", &one.name)
+                .because(format!(
+                    "{} is also store {}: one directory, no second copy",
+                    store.path().display(),
+                    same.name
+                ))
+                .remedy("give each store a directory of its own, or configure one of them alone")),
+        }
     }
 
     fn or_first_failure(mut self) -> Result<OpenStores> {
@@ -108,10 +123,26 @@ impl OpenStores {
     pub fn drop_full(&mut self, rooms: Vec<(String, Result<(u64, u64)>)>) -> Result<()> {
         for (name, result) in rooms {
             if let Err(error) = result {
-                self.good.retain(|s| s.name != name);
-                self.failed.push((name, error));
+                self.drop_one(&name, error);
             }
         }
+        self.any_left()
+    }
+
+    /// Goes on without a store that failed; that failure when it was the last one.
+    pub fn set_aside(&mut self, name: &str, error: Error) -> Result<()> {
+        self.drop_one(name, error);
+        // The latest is what was tried, and not one that was known to be gone before.
+        self.failed.rotate_right(1);
+        self.any_left()
+    }
+
+    fn drop_one(&mut self, name: &str, error: Error) {
+        self.good.retain(|s| s.name != name);
+        self.failed.push((name.into(), error));
+    }
+
+    fn any_left(&mut self) -> Result<()> {
         if !self.good.is_empty() {
             return Ok(());
         }

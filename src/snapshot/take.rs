@@ -73,11 +73,21 @@ pub async fn take(
     stores.drop_full(rooms)?;
 
     progress.step("stream");
-    let home = stores.home()?;
     let deadline =
         Duration::from_secs(fit.status.db_size / SLOWEST).max(SHORTEST_DEADLINE).min(settings.snapshot.max_duration);
     let limits = StreamLimits::new(settings.snapshot.stall_timeout, deadline);
-    let captured = capture(&fit.member, &home.store, limits, fit.status.db_size, &*progress, cancel).await?;
+    let (home, captured) = loop {
+        let home = stores.home()?;
+        match capture(&fit.member, &home.store, limits, fit.status.db_size, &*progress, cancel).await {
+            Ok(captured) => break (home, captured),
+            // The store's own failure, a disk that filled up for instance, is not that of the others.
+            Err(error) if is_of_store(&error) => {
+                stores.set_aside(&home.name, error)?;
+                progress.step("stream");
+            }
+            Err(error) => return Err(error),
+        }
+    };
     crash::point!("take::streamed");
 
     progress.step("verify");
@@ -158,6 +168,11 @@ pub async fn take(
         reasons,
         findings: judgement.findings,
     })))
+}
+
+/// Whether writing failed, not the stream: that one has codes of its own.
+fn is_of_store(error: &Error) -> bool {
+    matches!(error.code(), Code::Io | Code::StoreNotWritable | Code::StoreVanished | Code::TooLittleSpace)
 }
 
 /// Removes what killed runs of this node left of this cluster's lineages.

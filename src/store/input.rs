@@ -190,7 +190,7 @@ mod tests {
         let mut framed = Vec::new();
         let mut writer = FrameWriter::new(&mut framed, LEVEL).unwrap();
         writer.write_all(&plain).unwrap();
-        writer.finish().unwrap();
+        writer.finish(&[]).unwrap();
         let sized = zstd::bulk::compress(&plain, 1).unwrap();
         let huge = zstd::bulk::compress(&data(17 << 20), 1).unwrap();
         let mut two = streamed(&plain[..1000]);

@@ -1,9 +1,11 @@
 //! Lineages and timelines of real clusters (design §7): rebuilt ones, restored ones, and members that lag.
 
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use crate::bed::run::until;
 use crate::bed::{Cluster, Fill, Liar, Lie, Line, Output, Refloat, Target};
 use crate::taking::{files, latest, listed, take, text as field};
 
@@ -195,17 +197,19 @@ fn a_member_that_lags_keeps_its_timeline() {
 fn a_member_left_behind_without_quorum_begins_no_history() {
     let mut cluster = Cluster::builder(Line::V36).members(3).start();
     Data::Kubernetes("11111111-1111-4111-8111-111111111111").fill(&cluster);
-    let own = cluster.followers()[0].name().to_owned();
-    let at = cluster.nodes().iter().position(|n| n.name() == own).expect("a member");
-    let refloat = Refloat::new(cluster.node(at)).member(cluster.node(at).client_url());
+    let own = cluster.leader_index();
+    let liar = Liar::start(cluster.node(own).client_url());
+    let refloat = Refloat::new(liar.url());
     let first = take(&refloat);
-    cluster.node_mut(at).kill();
-    write(cluster.leader(), "without it", 10);
-    let second = refloat.json(&["snapshot", "take", "--member", cluster.leader().client_url()])["snapshot"].clone();
+    let behind = leaked(&export(&refloat, field(&first, "id")));
+    write(&cluster, "more", 10);
+    let second = take(&refloat);
     assert!(revision(&second) > revision(&first));
-    // Now it is alone, behind, and can ask nobody.
-    (0..3).filter(|i| *i != at).for_each(|i| cluster.node_mut(i).kill());
-    cluster.node_mut(at).launch();
+    // Now it is alone, its stream is behind, and it can ask nobody.
+    (0..3).filter(|i| *i != own).for_each(|i| cluster.node_mut(i).kill());
+    let alone = || (cluster.node(own).metric("etcd_server_has_leader") == Some(0.0)).then_some(());
+    until(Instant::now() + Duration::from_secs(60), alone).expect("a leader without followers steps down");
+    liar.lie(Lie::Instead(behind));
     let (third, said) = take_and_hear(&refloat);
     assert_eq!(revision(&third), revision(&first), "{said}");
     assert_eq!((&third["lineage"], &third["timeline"]), (&first["lineage"], &first["timeline"]), "{said}");

@@ -65,7 +65,7 @@ async fn init(args: InitArgs, context: &Context) -> Result<Ending> {
         let node = state::node(&settings)?;
         // Whoever changes what is known of stores holds the lock.
         let _lock = Lock::try_acquire(&dir, state::LOCK, &Holder::current("store init", node.as_str()))?
-            .into_lock("make a store")?;
+            .into_lock("make store", &one.name)?;
         let mut known = KnownStores::load(&dir)?;
         let before = LocalStore::open(&stores::request(&one, Mode::Read), None).ok().map(|s| s.id().to_string());
         let store = LocalStore::open(&stores::request(&one, Mode::Init), known.get(&one.path))?;

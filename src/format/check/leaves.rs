@@ -3,8 +3,9 @@
 //! Levels are read in the order of the file, so that a compressed source decodes each part once a level.
 
 use super::finding::Findings;
+use super::hints::{Expected, Hints};
 use super::tree::{self, MAX_DEPTH, Reached};
-use crate::format::bbolt::{Db, Header, Kind};
+use crate::format::bbolt::{Db, Header, Kind, ReadFault};
 use crate::format::mvcc::{Revision, RowKey};
 
 /// Keys of varying length in one allocation.
@@ -24,6 +25,28 @@ impl Arena {
         let start = if i == 0 { 0 } else { self.ends[i - 1] };
         &self.bytes[start..self.ends[i]]
     }
+}
+
+/// Where branch pages come from.
+struct Source<'a> {
+    db: &'a Db<'a>,
+    hints: &'a Hints,
+}
+
+impl Source<'_> {
+    fn page(&self, id: u64) -> Result<Vec<u8>, ReadFault> {
+        match self.hints.get(id) {
+            Some(hint) => Ok(padded(hint, self.db.meta.page_size as usize)),
+            None => self.db.page(id),
+        }
+    }
+}
+
+/// A hint holds the used bytes alone.
+fn padded(hint: &[u8], page_size: usize) -> Vec<u8> {
+    let mut page = hint.to_vec();
+    page.resize(page_size, 0);
+    page
 }
 
 /// What the scan found on one leaf.
@@ -68,7 +91,16 @@ impl Leaves {
     }
 
     /// Walks from the bucket's root page down to the level above the leaves.
-    pub fn collect(db: &Db<'_>, root: u64, reached: &mut Reached, findings: &mut Findings) -> Leaves {
+    /// Pages come from `hints` where it has them; those are noted in `used`.
+    pub fn collect(
+        db: &Db<'_>,
+        root: u64,
+        hints: &Hints,
+        used: &mut Vec<Expected>,
+        reached: &mut Reached,
+        findings: &mut Findings,
+    ) -> Leaves {
+        let source = Source { db, hints };
         let mut level = Leaves::default();
         level.push(root, &[]);
         for _ in 0..MAX_DEPTH {
@@ -78,7 +110,7 @@ impl Leaves {
                 order
             };
             // All leaves of a bbolt tree are equally deep, so the leftmost page tells for its whole level.
-            match level.pages.first().map(|id| db.page(*id)) {
+            match level.pages.first().map(|id| source.page(*id)) {
                 Some(Ok(page)) if Header::parse(&page).and_then(|h| h.kind()) == Some(Kind::Branch) => {}
                 _ => return level.finish(),
             }
@@ -87,7 +119,7 @@ impl Leaves {
             let mut ranges = vec![0..0; level.pages.len()];
             for i in level_order {
                 let first = met.pages.len();
-                level.children(i as usize, db, &mut met, reached, findings);
+                level.children(i as usize, &source, &mut met, used, reached, findings);
                 ranges[i as usize] = first..met.pages.len();
             }
             let mut next = Leaves::default();
@@ -105,10 +137,26 @@ impl Leaves {
     }
 
     /// Appends the children of the `i`th page to `met`.
-    fn children(&self, i: usize, db: &Db<'_>, met: &mut Leaves, reached: &mut Reached, findings: &mut Findings) {
+    fn children(
+        &self,
+        i: usize,
+        source: &Source<'_>,
+        met: &mut Leaves,
+        used: &mut Vec<Expected>,
+        reached: &mut Reached,
+        findings: &mut Findings,
+    ) {
         let id = self.pages[i];
-        let Some(page) = tree::claim_page(db, id, reached, findings) else { return };
-        let Some(branch) = tree::branch(&page, id, db.meta.page_size as usize, findings) else { return };
+        let page_size = source.db.meta.page_size as usize;
+        let page = match source.hints.get(id) {
+            Some(hint) => {
+                used.push(Expected::of(id, hint));
+                reached.claim(id, 1, findings).then(|| padded(hint, page_size))
+            }
+            None => tree::claim_page(source.db, id, reached, findings),
+        };
+        let Some(page) = page else { return };
+        let Some(branch) = tree::branch(&page, id, page_size, findings) else { return };
         if let (Some((first, _)), Some((last, _))) = (branch.child(0), branch.child(branch.len() - 1)) {
             tree::lower_bound(id, first, self.low(i), findings);
             tree::upper_bound(id, last, self.high(i), findings);

@@ -7,6 +7,7 @@
 //! | file | idea |
 //! |---|---|
 //! | [`finding`] | what can be wrong, and what is merely odd |
+//! | [`hints`] | branch pages gathered beforehand, and why they need not be trusted |
 //! | `tree` | reachability from the root: every page once, bounds, order |
 //! | `small` | buckets that are read at once |
 //! | `keys` | the newest row of each user key, by fingerprint |
@@ -22,6 +23,7 @@
 //! `server/storage/mvcc/{hash.go,kvstore.go}`, `index.go` (Keep).
 
 pub mod finding;
+pub mod hints;
 mod keys;
 mod leaves;
 mod rows;
@@ -30,6 +32,7 @@ mod small;
 mod tree;
 
 pub use finding::{Finding, Findings};
+pub use hints::{Collector, Hints};
 pub use scan::{Checker, Content, HashKv, Options, Report};
 
 #[cfg(test)]

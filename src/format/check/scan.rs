@@ -1,6 +1,7 @@
 //! The checker: begin with random access, feed all bytes in order, finish with a report.
 
 use super::finding::{Finding, Findings};
+use super::hints::{Comparison, Hints};
 use super::keys::Keys;
 use super::leaves::{Found, Leaves};
 use super::rows::{Rows, gap};
@@ -25,6 +26,8 @@ pub struct Options {
     pub revision: Option<u64>,
     /// Compute HashKV as a member would that was compacted to here, instead of what the file says.
     pub compact_revision: Option<u64>,
+    /// Branch pages that were gathered beforehand; need not be trusted.
+    pub hints: Hints,
 }
 
 /// etcd's hash over the key space, with the two revisions without which it means nothing.
@@ -74,6 +77,8 @@ pub struct Report {
     pub content: Option<Content>,
     /// Absent when any finding makes it meaningless.
     pub hash_kv: Option<HashKv>,
+    /// A hint was not what the file holds: nothing of this report means anything, check again without hints.
+    pub misled: bool,
 }
 
 impl Report {
@@ -97,6 +102,8 @@ pub struct Checker {
     carry: Vec<u8>,
     /// Bytes of the page being put together; 0 until its header is known.
     need: usize,
+    /// Pages that were walked by their hints.
+    comparison: Comparison,
     /// Leaves that have to be summed once more.
     again: Bits,
     /// The only leaf, where the `key` bucket is small enough to lie within its parent's page.
@@ -134,6 +141,7 @@ impl Checker {
             position: 0,
             carry: Vec::new(),
             need: 0,
+            comparison: Comparison::default(),
             again: Bits::new(0),
             inline: None,
             page_size: 0,
@@ -214,7 +222,10 @@ impl Checker {
             self.sequence(mvcc::BUCKET, bucket);
             match &bucket.root {
                 Root::Page(root) => {
-                    self.leaves = Leaves::collect(db, *root, &mut self.reached, &mut self.findings);
+                    let (hints, mut used) = (std::mem::take(&mut self.options.hints), Vec::new());
+                    let (reached, findings) = (&mut self.reached, &mut self.findings);
+                    self.leaves = Leaves::collect(db, *root, &hints, &mut used, reached, findings);
+                    self.comparison = Comparison::new(used);
                     self.again = Bits::new(self.leaves.len() as u64);
                 }
                 Root::Inline(page) => {
@@ -287,6 +298,7 @@ impl Checker {
 
     /// The next bytes of the database, in order, in pieces of any size.
     pub fn feed(&mut self, mut bytes: &[u8]) {
+        self.comparison.feed(bytes, self.page_size);
         loop {
             let Some(leaf) = self.leaves.in_file_order(self.next).filter(|_| self.walkable) else {
                 self.position += bytes.len() as u64;
@@ -410,7 +422,7 @@ impl Checker {
     pub fn finish(mut self, file: &dyn ReadAt, proven: bool) -> Report {
         if !self.walkable {
             let (findings, notes) = self.settle(proven);
-            return Report { findings, notes, content: None, hash_kv: None };
+            return Report { findings, notes, content: None, hash_kv: None, misled: false };
         }
         while let Some(leaf) = self.leaves.in_file_order(self.next) {
             let page = self.leaves.page(leaf);
@@ -444,9 +456,10 @@ impl Checker {
 
         let hash_kv = self.findings.is_empty().then(|| self.join());
         let content = std::mem::take(&mut self.content);
+        let misled = !self.comparison.holds();
         let (findings, notes) = self.settle(proven);
         let hash_kv = hash_kv.filter(|_| findings.is_empty());
-        Report { findings, notes, content: Some(content), hash_kv }
+        Report { findings, notes, content: Some(content), hash_kv, misled }
     }
 
     fn settle(self, proven: bool) -> (Vec<Finding>, Vec<Finding>) {

@@ -264,3 +264,27 @@ fn a_missing_change_is_a_finding() {
     let report = finish(&model.file(1024, 9), 4096, Options::default(), true);
     assert!(report.findings.iter().any(|f| f.check == "history"), "{:?}", report.findings);
 }
+
+#[test]
+fn hints_change_nothing_and_wrong_ones_are_noticed() {
+    let file = sample().file(1024, 9);
+    let mut collector = Collector::default();
+    collector.feed(&file);
+    let hints = collector.finish();
+    let plain = check(&file, 4096, Options::default());
+    let hinted = check(&file, 4096, Options { hints: hints.clone(), ..Options::default() });
+    assert!(!hinted.misled && hinted.ok());
+    assert_eq!(hinted.hash_kv, plain.hash_kv);
+
+    // A file whose branch page points elsewhere than the hint: the hint must not hide it.
+    let branch = (2048..file.len()).step_by(1024).find(|at| file[at + 8] == 1).expect("a branch page");
+    let mut other = file.clone();
+    other[branch + 24] ^= 1;
+    assert!(check(&other, 4096, Options { hints: hints.clone(), ..Options::default() }).misled);
+    assert!(!check(&other, 4096, Options::default()).ok());
+
+    // And hints of another database for a sound file.
+    let mut collector = Collector::default();
+    collector.feed(&other);
+    assert!(check(&file, 4096, Options { hints: collector.finish(), ..Options::default() }).misled);
+}

@@ -15,6 +15,9 @@ use crate::format::ReadAt;
 /// Decoded frames that are kept for random access, in bytes.
 const CACHE: usize = 8 * 1024 * 1024;
 
+/// Hints are taken up to this part of the plain bytes.
+const HINT_PART: u64 = 8;
+
 /// Where the table of frames came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IndexState {
@@ -30,6 +33,7 @@ pub struct Framed {
     plain_len: u64,
     state: IndexState,
     index_at: Option<u64>,
+    hints: Vec<u8>,
     cache: Mutex<Cache>,
     idle: Mutex<Vec<Worker>>,
 }
@@ -66,8 +70,8 @@ impl Framed {
             None => Err("the object has none"),
             Some(at) => index::read(&*source, at).map_err(read_error)?,
         };
-        let (frames, state) = match stored {
-            Ok(frames) => (frames, IndexState::Stored),
+        let (frames, hints, state) = match stored {
+            Ok(index) => (index.frames, index.hints, IndexState::Stored),
             // Where the footer says that the index begins, frames end, whatever the index itself looks like.
             Err(why) => (
                 frame::walk(&*source, located.unwrap_or(len)).or_else(|first| match located {
@@ -75,6 +79,7 @@ impl Framed {
                     Some(_) => frame::walk(&*source, len).map_err(|_| first),
                     None => Err(first),
                 })?,
+                Vec::new(),
                 IndexState::Rebuilt(why),
             ),
         };
@@ -85,6 +90,7 @@ impl Framed {
             plain_len,
             state,
             index_at: located.filter(|_| state == IndexState::Stored),
+            hints,
             cache: Mutex::new(Cache::new(CACHE)),
             idle: Mutex::new(Vec::new()),
         })
@@ -111,6 +117,20 @@ impl Framed {
     /// Where the index is in the stored bytes; `None` if there is no sound one. Frames end where it begins.
     pub fn index_range(&self) -> Option<Range<u64>> {
         self.index_at.map(|at| at..self.source.len())
+    }
+
+    /// The hints that its writer left, unless there are none or they are damaged: never to be trusted.
+    pub fn hints(&self) -> Option<Vec<u8>> {
+        if self.hints.is_empty() {
+            return None;
+        }
+        // Hints are a small part of a database; what claims more is not worth its memory.
+        let limit = usize::try_from(self.plain_len / HINT_PART).ok()?;
+        let claimed = zstd::zstd_safe::get_frame_content_size(&self.hints).ok().flatten()?;
+        if claimed > limit as u64 {
+            return None;
+        }
+        zstd::bulk::decompress(&self.hints, claimed as usize).ok()
     }
 
     /// Where the frame is in the stored bytes; empty for a frame that is not there.

@@ -11,12 +11,16 @@ const TAG: &[u8; 8] = b"RFLTINDX";
 pub const SKIPPABLE_HEADER: u64 = 8;
 const FIXED: usize = 24;
 const ENTRY: usize = 8;
+/// Length of the hints.
+const HINTS: usize = 4;
+/// Largest hints, compressed: those of a tree of several million leaves.
+pub const HINTS_MAX: u64 = 64 << 20;
 /// CRC, length, tag.
 const FOOTER: usize = 16;
 
 /// Encodes the index frame. `frames`: stored size and CRC of each, in order.
-pub fn encode(frames: &[(u32, u32)], plain_per_frame: u32, plain: u64, stored: u64) -> Vec<u8> {
-    let payload = FIXED + frames.len() * ENTRY + FOOTER;
+pub fn encode(frames: &[(u32, u32)], plain_per_frame: u32, plain: u64, stored: u64, hints: &[u8]) -> Vec<u8> {
+    let payload = FIXED + frames.len() * ENTRY + HINTS + hints.len() + FOOTER;
     let mut out = Vec::with_capacity(SKIPPABLE_HEADER as usize + payload);
     // FRAMES_MAX keeps the length far within 32 bits; the writer stops there.
     let length = u32::try_from(payload).unwrap_or(u32::MAX);
@@ -30,11 +34,20 @@ pub fn encode(frames: &[(u32, u32)], plain_per_frame: u32, plain: u64, stored: u
         out.extend(size.to_le_bytes());
         out.extend(crc.to_le_bytes());
     }
+    out.extend(u32::try_from(hints.len()).unwrap_or(0).to_le_bytes());
+    out.extend(hints);
     let crc = crc32c::crc32c(&out[SKIPPABLE_HEADER as usize..]);
     out.extend(crc.to_le_bytes());
     out.extend(length.to_le_bytes());
     out.extend(TAG);
     out
+}
+
+/// What an index holds.
+pub struct Index {
+    pub frames: Vec<Frame>,
+    /// Compressed; see [`super::FrameWriter::finish`].
+    pub hints: Vec<u8>,
 }
 
 /// Why a stored index is not used.
@@ -43,7 +56,7 @@ pub type Fault = &'static str;
 /// Offset at which the index frame begins, by what the footer says; `None` without a footer.
 pub fn locate(source: &dyn ReadAt) -> std::io::Result<Option<u64>> {
     let len = source.len();
-    let smallest = SKIPPABLE_HEADER + (FIXED + FOOTER) as u64;
+    let smallest = SKIPPABLE_HEADER + (FIXED + HINTS + FOOTER) as u64;
     if len < smallest {
         return Ok(None);
     }
@@ -58,10 +71,11 @@ pub fn locate(source: &dyn ReadAt) -> std::io::Result<Option<u64>> {
 }
 
 /// Reads the index that begins at `at` and checks all of it.
-pub fn read(source: &dyn ReadAt, at: u64) -> std::io::Result<Result<Vec<Frame>, Fault>> {
+pub fn read(source: &dyn ReadAt, at: u64) -> std::io::Result<Result<Index, Fault>> {
     // At most the object's length, by `locate`, and at most what the largest table takes.
     let whole = source.len() - at;
-    if whole > SKIPPABLE_HEADER + (FIXED + FOOTER) as u64 + FRAMES_MAX * ENTRY as u64 {
+    let fixed = SKIPPABLE_HEADER + (FIXED + HINTS + FOOTER) as u64;
+    if whole > fixed + FRAMES_MAX * ENTRY as u64 + HINTS_MAX {
         return Ok(Err("it is larger than any index"));
     }
     let mut bytes = vec![0; usize::try_from(whole).unwrap_or(0)];
@@ -69,15 +83,12 @@ pub fn read(source: &dyn ReadAt, at: u64) -> std::io::Result<Result<Vec<Frame>, 
     Ok(parse(&bytes, at))
 }
 
-fn parse(bytes: &[u8], at: u64) -> Result<Vec<Frame>, Fault> {
+fn parse(bytes: &[u8], at: u64) -> Result<Index, Fault> {
     let payload = bytes.get(SKIPPABLE_HEADER as usize..).ok_or("it is cut short")?;
     if u32_at(bytes, 0) != MAGIC || u32_at(bytes, 4) as usize != payload.len() {
         return Err("its header is damaged");
     }
-    let body = payload.len().checked_sub(FOOTER).filter(|b| *b >= FIXED).ok_or("it is cut short")?;
-    if !(body - FIXED).is_multiple_of(ENTRY) {
-        return Err("its length fits no number of frames");
-    }
+    let body = payload.len().checked_sub(FOOTER).filter(|b| *b >= FIXED + HINTS).ok_or("it is cut short")?;
     if crc32c::crc32c(&payload[..body]) != u32_at(payload, body) {
         return Err("its checksum does not match");
     }
@@ -86,13 +97,20 @@ fn parse(bytes: &[u8], at: u64) -> Result<Vec<Frame>, Fault> {
     }
     let per_frame = u64::from(u32_at(payload, 4));
     let (plain, stored) = (u64_at(payload, 8), u64_at(payload, 16));
-    let count = ((body - FIXED) / ENTRY) as u64;
-    if per_frame == 0 || per_frame > FRAME_PLAIN_MAX || plain.div_ceil(per_frame) != count || stored != at {
+    if per_frame == 0 || per_frame > FRAME_PLAIN_MAX || stored != at {
         return Err("its figures contradict each other");
     }
-    let mut frames = Vec::with_capacity((body - FIXED) / ENTRY);
+    // The table, then the hints, fill the body exactly.
+    let room = (body - FIXED - HINTS) / ENTRY;
+    let count = usize::try_from(plain.div_ceil(per_frame)).ok().filter(|n| *n <= room);
+    let count = count.ok_or("its length does not fit its number of frames")?;
+    let hints_at = FIXED + count * ENTRY + HINTS;
+    if u32_at(payload, hints_at - HINTS) as usize != body - hints_at {
+        return Err("its length does not fit its number of frames");
+    }
+    let mut frames = Vec::with_capacity(count);
     let (mut plain_at, mut stored_at) = (0, 0);
-    for entry in payload[FIXED..body].chunks_exact(ENTRY) {
+    for entry in payload[FIXED..hints_at - HINTS].chunks_exact(ENTRY) {
         let size = u32_at(entry, 0);
         let holds = per_frame.min(plain - plain_at);
         if !plausible(holds, size.into()) {
@@ -106,7 +124,7 @@ fn parse(bytes: &[u8], at: u64) -> Result<Vec<Frame>, Fault> {
     if stored_at != stored {
         return Err("the frames' sizes do not add up");
     }
-    Ok(frames)
+    Ok(Index { frames, hints: payload[hints_at..body].to_vec() })
 }
 
 /// Missing bytes count as zero: callers have checked lengths that matter.

@@ -12,9 +12,13 @@
 //! u32 version = 1               u32 plain bytes per frame
 //! u64 plain bytes in total      u64 stored bytes of all frames = offset of this index
 //! for each frame: u32 stored bytes, u32 CRC-32C of them
+//! u32 length of the hints         the hints: one zstd frame, or nothing
 //! u32 CRC-32C from `version` to here
 //! u32 length again              8 bytes "RFLTINDX"      (found from the end of the object)
 //! ```
+//!
+//! Hints are for the reader of what is stored (`format::check::hints` for a database): they spare work, and nothing
+//! depends on them.
 //!
 //! An index that is missing or damaged is rebuilt from the frames' own headers, and that is said. Sizes that an
 //! object claims are checked against its length before anything is allocated for them.

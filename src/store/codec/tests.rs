@@ -44,7 +44,7 @@ fn stored(plain: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     let mut writer = FrameWriter::new(&mut out, LEVEL).unwrap();
     writer.write_all(plain).unwrap();
-    let written = writer.finish().unwrap();
+    let written = writer.finish(&[]).unwrap();
     assert_eq!((written.plain_bytes, written.stored_bytes), (plain.len() as u64, out.len() as u64));
     assert_eq!(written.stored_sha256[..], Sha256::digest(&out)[..]);
     out
@@ -92,7 +92,7 @@ fn the_way_it_is_written_makes_no_difference() {
             writer.write_all(part).unwrap();
         }
         assert_eq!(writer.progress().0, plain.len() as u64);
-        writer.finish().unwrap();
+        writer.finish(&[]).unwrap();
         assert!(out == whole, "{step}");
     }
 }
@@ -246,7 +246,7 @@ fn a_claimed_size_that_the_bytes_cannot_hold_is_refused() {
     bomb.extend([0x03, 0, 0, b'x']);
     assert!(matches!(Framed::open(source(&bomb)), Err(CodecError::Damaged { frame: 0, offset: 0, .. })));
     // An index with a right checksum that claims the same.
-    let index = index::encode(&[(9, 0)], FRAME_PLAIN_MAX as u32, FRAME_PLAIN_MAX, 9);
+    let index = index::encode(&[(9, 0)], FRAME_PLAIN_MAX as u32, FRAME_PLAIN_MAX, 9, &[]);
     let object = [&[0; 9][..], &index].concat();
     assert!(matches!(Framed::open(source(&object)), Err(CodecError::NoFrame { offset: 0 })));
     // One frame each: stored size, plain bytes per frame, plain and stored bytes in total.
@@ -264,7 +264,7 @@ fn a_claimed_size_that_the_bytes_cannot_hold_is_refused() {
         (9, 100, 100, u64::MAX, false),
     ];
     for (size, per_frame, plain, stored, good) in table {
-        let object = [&[0; 9][..], &index::encode(&[(size, 0)], per_frame, plain, stored)].concat();
+        let object = [&[0; 9][..], &index::encode(&[(size, 0)], per_frame, plain, stored, &[])].concat();
         let at = index::locate(&*source(&object)).unwrap().unwrap();
         assert_eq!(index::read(&*source(&object), at).unwrap().is_ok(), good, "{size} {per_frame} {plain} {stored}");
     }
@@ -319,7 +319,7 @@ proptest! {
             writer.write_all(part).unwrap();
             rest = next;
         }
-        writer.finish().unwrap();
+        writer.finish(&[]).unwrap();
         let framed = Framed::open(source(&out)).unwrap();
         prop_assert!(all(&framed).unwrap() == plain);
     }
@@ -346,5 +346,33 @@ proptest! {
             prop_assert!(framed.plain_len() <= FRAME_PLAIN_MAX * framed.frame_count() as u64);
             let _ = all(&framed);
         }
+    }
+}
+
+#[test]
+fn hints_come_back_or_are_left_out() {
+    let plain = vec![7u8; 3_000_000];
+    let with = |hints: &[u8]| {
+        let mut stored = Vec::new();
+        let mut writer = FrameWriter::new(&mut stored, LEVEL).unwrap();
+        writer.write_all(&plain).unwrap();
+        writer.finish(hints).unwrap();
+        stored
+    };
+    let stored = with(b"a hint");
+    let framed = Framed::open(Arc::new(stored.clone()) as Arc<dyn ReadAt>).unwrap();
+    assert_eq!((framed.index_state(), framed.hints()), (IndexState::Stored, Some(b"a hint".to_vec())));
+    assert_eq!(zstd::stream::decode_all(&stored[..]).unwrap(), plain);
+    // What claims to be a large part of the database is not unpacked.
+    let large = Framed::open(Arc::new(with(&vec![1; 400_000])) as Arc<dyn ReadAt>).unwrap();
+    assert_eq!((large.index_state(), large.hints()), (IndexState::Stored, None));
+    // Each byte of the index, hints included, stands under its checksum.
+    let range = framed.index_range().unwrap();
+    for at in range.start..range.end {
+        let mut bad = stored.clone();
+        bad[at as usize] ^= 1;
+        let framed = Framed::open(Arc::new(bad) as Arc<dyn ReadAt>).unwrap();
+        assert!(matches!(framed.index_state(), IndexState::Rebuilt(_)), "{at}");
+        assert_eq!(framed.hints(), None);
     }
 }

@@ -71,12 +71,15 @@ impl<W: Write> FrameWriter<W> {
         (self.plain_bytes + self.plain.len() as u64, self.stored_bytes)
     }
 
-    /// Writes what is left and the index. The caller makes it durable.
-    pub fn finish(mut self) -> io::Result<Written> {
+    /// Writes what is left and the index, which also carries `hints`: any bytes that spare a reader work and that it
+    /// need not trust; left out where they are too large. The caller makes it durable.
+    pub fn finish(mut self, hints: &[u8]) -> io::Result<Written> {
         if !self.plain.is_empty() {
             self.buffered()?;
         }
-        let index = index::encode(&self.frames, FRAME_PLAIN as u32, self.plain_bytes, self.stored_bytes);
+        let hints = if hints.is_empty() { Vec::new() } else { zstd::bulk::compress(hints, super::LEVEL)? };
+        let hints = if hints.len() as u64 > index::HINTS_MAX { &[] } else { &hints[..] };
+        let index = index::encode(&self.frames, FRAME_PLAIN as u32, self.plain_bytes, self.stored_bytes, hints);
         self.emit(&index)?;
         self.out.flush()?;
         Ok(Written {

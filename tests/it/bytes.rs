@@ -168,7 +168,7 @@ fn positions(walk: &Walk<'_>) -> Vec<(usize, Piece)> {
     for class in all {
         assert!(by_class.contains_key(&class), "the sample has no {class:?}");
     }
-    let most = if soak() { 20_000 } else { 400 };
+    let most = if soak() { 4_000 } else { 400 };
     let mut rng = Rng::new(3);
     let mut chosen = Vec::new();
     for spots in by_class.into_values() {

@@ -33,11 +33,12 @@ impl Publication<'_> {
         Name::Data(self.manifest.lineage, self.manifest.id.clone(), self.manifest.codec).to_string()
     }
 
-    /// Publishes into the store that holds the staged file, then copies into the others. Gives one outcome a
-    /// store and the warnings.
+    /// Publishes into the store that holds the staged file, if that reached the disk, then copies into the others.
+    /// Gives one outcome a store and the warnings.
     pub fn run(
         &self,
         staged: Staged,
+        flushed: Result<()>,
         home: &Arc<LocalStore>,
         others: &[Arc<LocalStore>],
     ) -> Result<(Vec<StoreOutcome>, Vec<String>)> {
@@ -51,7 +52,7 @@ impl Publication<'_> {
             let result = result.map(|more| warnings.extend(more));
             outcomes.push(StoreOutcome { name: store.name().into(), result });
         };
-        note(home, self.publish_home(staged, home));
+        note(home, flushed.and_then(|()| self.publish_home(staged, home)));
         for store in others {
             note(store, self.publish_copy(&source, store));
         }

@@ -7,8 +7,8 @@ use super::evidence;
 use super::judge::{Judgement, Object};
 use super::preflight::Fit;
 use crate::catalog::{
-    Agreement, Codec, Digest, EtcdId, HashKv, Manifest, Node, NotChecked, Placement, Sha256, Size, SnapshotId, TailAt,
-    check, time,
+    Agreement, Codec, EtcdId, HashKv, Manifest, Node, NotChecked, Placement, Sha256, Size, SnapshotId, TailAt, check,
+    time,
 };
 use crate::error::{Code, Error, Result};
 use crate::format::check::Content;
@@ -44,6 +44,9 @@ pub fn manifest(facts: Facts<'_>) -> Result<Manifest> {
         TailAt::Rows(digest) if content.compact_revision < content.revision => Some(digest),
         TailAt::Rows(_) | TailAt::Compacted | TailAt::NoRows | TailAt::Unknown => None,
     };
+    let stored = judgement.stored_sha256.ok_or_else(|| {
+        Error::new(Code::Internal, "hash snapshot of", &fit.chosen.url).because("the stored object was not hashed")
+    })?;
     let id = SnapshotId::new(timeline.number, revision, taken_at, node.clone())
         .map_err(|e| Error::new(Code::DataInvalid, "name snapshot of", &fit.chosen.url).because(e))?;
     let version = |text: &str| (!text.is_empty()).then(|| text.to_string());
@@ -61,7 +64,7 @@ pub fn manifest(facts: Facts<'_>) -> Result<Manifest> {
         taken_at,
         finished_at: time::to_millis(Timestamp::now()),
         size: Size { db: judgement.db_len, in_use: Some(content.in_use), stored: captured.written.stored_bytes },
-        sha256: Sha256 { db: judgement.db_sha256, stored: Digest(captured.written.stored_sha256) },
+        sha256: Sha256 { db: judgement.db_sha256, stored },
         codec: Codec::Zstd,
         recipients: Vec::new(),
         hash_kv: judgement.hash_kv.map(|h| HashKv {

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
 use super::agreement;
-use super::capture::{Captured, capture};
+use super::capture::{Captured, capture, lie};
 use super::evidence;
 use super::judge::{Judgement, Object, judge};
 use super::outcome::{Outcome, Preflight, TakeRequest, Taken};
@@ -20,8 +20,8 @@ use super::state::{lock, node, open_state};
 use super::stores::{OpenStores, Opened};
 use crate::catalog::history::Seen;
 use crate::catalog::{
-    Agreement, AgreementResult, Catalog, Digest, EtcdId, Evidence, Node, Placement, Reason, Shown, SweepPlan,
-    SweepScope, TailAt, place, read_known, shown,
+    Agreement, AgreementResult, Catalog, EtcdId, Evidence, Node, Placement, Reason, Shown, SweepPlan, SweepScope,
+    TailAt, place, read_known, shown,
 };
 use crate::config::Settings;
 use crate::crash;
@@ -91,7 +91,7 @@ pub async fn take(
     crash::point!("take::streamed");
 
     progress.step("verify");
-    let (object, judgement) = judge_captured(&captured, settings, progress.clone(), cancel).await?;
+    let (object, judgement) = judge_captured(&captured, fit.member.url(), settings, progress.clone(), cancel).await?;
     crash::point!("take::verified");
     let content = judgement.content.clone().unwrap_or_default();
     judgement.findings.iter().take(SHOWN).for_each(|finding| progress.warn(&finding.to_string()));
@@ -140,10 +140,10 @@ pub async fn take(
     })?;
     let seen = Seen { node, at: Timestamp::now(), revision: manifest.revision, reasons: reasons.clone() };
     let others: Vec<_> = stores.good().filter(|s| s.name != home.name).map(|s| s.store.clone()).collect();
-    let (mut outcomes, staged) = (stores.failures(), captured.staged);
+    let (mut outcomes, staged, flushing) = (stores.failures(), captured.staged, captured.flushing);
     let (published, manifest) = tokio::task::spawn_blocking(move || {
         let publication = Publication { manifest: &manifest, placement: &placement, seen: &seen };
-        publication.run(staged, &home.store, &others).map(|published| (published, manifest))
+        publication.run(staged, flushing.wait(), &home.store, &others).map(|published| (published, manifest))
     })
     .await
     .map_err(|e| Error::new(Code::Internal, "publish snapshot", "").because(e))??;
@@ -206,6 +206,7 @@ fn sweep(stores: &OpenStores, node: &Node, cluster: EtcdId, progress: &dyn Progr
 /// Second pass, over the bytes as they are stored.
 async fn judge_captured(
     captured: &Captured,
+    url: &str,
     settings: &Settings,
     progress: Arc<dyn Progress>,
     cancel: &CancellationToken,
@@ -221,13 +222,20 @@ async fn judge_captured(
     let judgement = tokio::task::spawn_blocking(move || judge(&judged, on, options, &*progress, &token))
         .await
         .map_err(|e| Error::new(Code::Internal, "verify", on).because(e))??;
-    // Both passes saw the same bytes, or the disk lies.
-    if judgement.db_sha256 != captured.db_sha256
-        || judgement.stored_sha256 != Some(Digest(captured.written.stored_sha256))
-    {
+    // Each frame has a checksum from before it was written: what does not fit it, the disk has changed.
+    if let Some(damage) = judgement.findings.iter().find(|f| f.check == "frame") {
         return Err(Error::new(Code::Io, "read back", on)
-            .because("what was written and what is read differ")
+            .because(format!("what was written and what is read differ: {damage}"))
             .remedy("check the disk of that store"));
+    }
+    if judgement.db_sha256 != captured.trailer {
+        return Err(lie(
+            url,
+            format!(
+                "SHA-256 of the {} bytes of the database is {}, the trailer that the member sent is {}",
+                judgement.db_len, judgement.db_sha256, captured.trailer
+            ),
+        ));
     }
     Ok((object, judgement))
 }

@@ -2,7 +2,6 @@
 
 use std::io::{self, Write};
 
-use sha2::{Digest, Sha256};
 use zstd::bulk::Compressor;
 
 use super::{FRAME_PLAIN, FRAMES_MAX, index};
@@ -13,8 +12,6 @@ pub struct Written {
     pub plain_bytes: u64,
     /// With the index.
     pub stored_bytes: u64,
-    /// Of all stored bytes.
-    pub stored_sha256: [u8; 32],
 }
 
 /// Compresses into independent frames. Context and buffers are made once; memory does not grow but for 8 bytes a
@@ -27,7 +24,6 @@ pub struct FrameWriter<W> {
     frames: Vec<(u32, u32)>,
     plain_bytes: u64,
     stored_bytes: u64,
-    sha256: Sha256,
 }
 
 impl<W: Write> FrameWriter<W> {
@@ -41,7 +37,6 @@ impl<W: Write> FrameWriter<W> {
             frames: Vec::new(),
             plain_bytes: 0,
             stored_bytes: 0,
-            sha256: Sha256::new(),
         })
     }
 
@@ -72,8 +67,8 @@ impl<W: Write> FrameWriter<W> {
     }
 
     /// Writes what is left and the index, which also carries `hints`: any bytes that spare a reader work and that it
-    /// need not trust; left out where they are too large. The caller makes it durable.
-    pub fn finish(mut self, hints: &[u8]) -> io::Result<Written> {
+    /// need not trust; left out where they are too large. Gives back what was written to; the caller makes it durable.
+    pub fn finish(mut self, hints: &[u8]) -> io::Result<(Written, W)> {
         if !self.plain.is_empty() {
             self.buffered()?;
         }
@@ -82,11 +77,7 @@ impl<W: Write> FrameWriter<W> {
         let index = index::encode(&self.frames, FRAME_PLAIN as u32, self.plain_bytes, self.stored_bytes, hints);
         self.emit(&index)?;
         self.out.flush()?;
-        Ok(Written {
-            plain_bytes: self.plain_bytes,
-            stored_bytes: self.stored_bytes,
-            stored_sha256: self.sha256.finalize().into(),
-        })
+        Ok((Written { plain_bytes: self.plain_bytes, stored_bytes: self.stored_bytes }, self.out))
     }
 
     fn buffered(&mut self) -> io::Result<()> {
@@ -114,7 +105,6 @@ impl<W: Write> FrameWriter<W> {
 
     fn emit(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.out.write_all(bytes)?;
-        self.sha256.update(bytes);
         self.stored_bytes += bytes.len() as u64;
         Ok(())
     }

@@ -134,6 +134,7 @@ endpoints = [$(sed 's/[^,]*/"&"/g; s/,/, /g' <<<"$endpoints")]
 [[store]]
 name = "local"
 url  = "file://$work/store"
+min_free = "1GiB"
 TOML
 say 'the configuration'
 cat "$work/refloat.toml"

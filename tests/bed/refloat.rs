@@ -16,6 +16,9 @@ pub struct Refloat {
     more: String,
 }
 
+/// The line of the configuration that keeps the free space of this machine out of the tests.
+pub const MIN_FREE: &str = "min_free = \"16MiB\"";
+
 impl Refloat {
     /// For a `&Cluster` (then say which member is the own one), a `&Node` or a URL, with the certificates and the
     /// user that belong to it.
@@ -106,7 +109,9 @@ impl Refloat {
             std::fs::set_permissions(&file, private).expect("protect the password file");
             writeln!(text, "username = {name:?}\npassword_file = {file:?}")?;
         }
-        writeln!(text, "\n[[store]]\nname = \"local\"\nurl = \"file://{}\"\n", self.store().display())?;
+        writeln!(text, "\n[[store]]\nname = \"local\"\nurl = \"file://{}\"", self.store().display())?;
+        // How full the disk of this machine is must not decide a test.
+        writeln!(text, "{MIN_FREE}\n")?;
         text.push_str(&self.more);
         Ok(text)
     }

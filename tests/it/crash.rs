@@ -116,7 +116,8 @@ fn killed_on_the_way_to_the_second_store() {
         let refloat = Refloat::new(cluster.node(0));
         let usb = refloat.dir().join("usb");
         fs::create_dir(&usb).unwrap();
-        let refloat = refloat.config(&format!("[[store]]\nname = \"usb\"\nurl = \"file://{}\"\n", usb.display()));
+        let refloat = refloat
+            .config(&format!("[[store]]\nname = \"usb\"\nurl = \"file://{}\"\nmin_free = \"16MiB\"\n", usb.display()));
         let case = format!("{point} {nth}");
         assert!(killed(&refloat, &["snapshot", "take"], point, nth), "{case} was never reached");
         assert_eq!(sound(&refloat, &case), 1, "{case}: the first store has it");

@@ -102,7 +102,7 @@ fn a_wrong_configuration_stops_a_take_with_its_line() {
     for (more, needle, parts, remedy) in [
         ("retension = { keep_last = 9 }\n", "retension", &["`retension` is not a known key"][..], "`retention`"),
         ("[snapshot]\nstall_timeout = \"10 minuts\"\n", "minuts", &["snapshot.stall_timeout", "10 minuts"], ""),
-        ("min_free = \"10 %\"\n", "min_free", &["min_free"], ""),
+        ("max_bytes = \"10 %\"\n", "max_bytes", &["max_bytes"], ""),
         (
             "retention = { keep_last = 1, keep_within = \"0s\", keep_hourly = 0, keep_daily = 0 }\n",
             "retention",

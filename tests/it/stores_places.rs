@@ -39,7 +39,7 @@ fn two_stores_that_are_one_directory_are_no_two_copies() {
     let refloat = Refloat::new(liar.url());
     symlink(refloat.store(), refloat.dir().join("again")).unwrap();
     let url = format!("file://{}", refloat.dir().join("again").display());
-    let refloat = refloat.config(&format!("[[store]]\nname = \"again\"\nurl = \"{url}\"\n"));
+    let refloat = refloat.config(&format!("[[store]]\nname = \"again\"\nurl = \"{url}\"\nmin_free = \"16MiB\"\n"));
     let output = refloat.run(&["-o", "json", "snapshot", "take"]);
     let document: Value = serde_json::from_str(&output.stdout).unwrap_or_else(|e| panic!("{e}: {output}"));
     assert_eq!((output.code, &error_of(&output)["code"]), (Some(74), &"some-stores-failed".into()), "{output}");

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use crate::bed::refloat::MIN_FREE;
 use crate::bed::run::until;
 use crate::bed::{Cluster, Fill, Liar, Lie, Line, Refloat, Run, SmallDisk, skip_unless_root};
 use crate::stores::edit;
@@ -16,6 +17,8 @@ const MARGIN: u64 = 256 << 20;
 fn on(disk: &SmallDisk, liar: &Liar) -> Refloat {
     let refloat = Refloat::new(liar.url());
     edit(&refloat, &refloat.store().display().to_string(), &disk.path().display().to_string());
+    // The default is what is tested on a disk of one's own.
+    edit(&refloat, MIN_FREE, "");
     refloat
 }
 

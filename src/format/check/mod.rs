@@ -13,6 +13,8 @@
 //! | `keys` | the newest row of each user key, by fingerprint |
 //! | `leaves` | the leaves of `key`: where they are, what was found on each |
 //! | `rows` | one leaf's rows: shape, history, sum |
+//! | `freelist` | the list of free pages, where there is one |
+//! | [`report`] | what is asked and answered |
 //! | `scan` | [`Checker`]: puts it together |
 //!
 //! **HashKV.** etcd sums (CRC-32C, seeded with the bucket's name) the rows up to revision R, but of those at
@@ -23,9 +25,11 @@
 //! `server/storage/mvcc/{hash.go,kvstore.go}`, `index.go` (Keep).
 
 pub mod finding;
+mod freelist;
 pub mod hints;
 mod keys;
 mod leaves;
+pub mod report;
 mod rows;
 mod scan;
 mod small;
@@ -33,7 +37,8 @@ mod tree;
 
 pub use finding::{Finding, Findings};
 pub use hints::{Collector, Hints};
-pub use scan::{Checker, Content, HashKv, Options, Report};
+pub use report::{Content, HashKv, Options, Report};
+pub use scan::Checker;
 
 #[cfg(test)]
 mod tests;

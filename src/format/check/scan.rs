@@ -1,91 +1,23 @@
 //! The checker: begin with random access, feed all bytes in order, finish with a report.
 
 use super::finding::{Finding, Findings};
-use super::hints::{Comparison, Hints};
+use super::freelist;
+use super::hints::Comparison;
 use super::keys::Keys;
 use super::leaves::{Found, Leaves};
+use super::report::{Content, HashKv, Options, Report};
 use super::rows::{Rows, gap};
 use super::small;
 use super::tree::{self, Bits, Reached};
 use crate::format::bbolt::meta::NO_FREELIST;
 use crate::format::bbolt::node::{ELEMENT, extent};
-use crate::format::bbolt::page::{HEADER, le64};
+use crate::format::bbolt::page::HEADER;
 use crate::format::bbolt::read::{Root, SLACK};
-use crate::format::bbolt::{Bucket, Db, Header, Kind, Leaf, ReadFault};
-use crate::format::buckets::{self, Lease, Member, Meta};
+use crate::format::bbolt::{Bucket, Db, Header, Leaf, ReadFault};
+use crate::format::buckets::{self, Lease, Member};
 use crate::format::mvcc::{self, Revision};
 use crate::format::{ReadAt, crc::Joiner};
 use std::collections::HashSet;
-
-/// What to look for beside faults.
-#[derive(Debug, Clone, Default)]
-pub struct Options {
-    /// A user key whose newest value is wanted, such as the kube-system namespace's.
-    pub wanted_key: Vec<u8>,
-    /// Compute HashKV as at this revision instead of the newest.
-    pub revision: Option<u64>,
-    /// Compute HashKV as a member would that was compacted to here, instead of what the file says.
-    pub compact_revision: Option<u64>,
-    /// Branch pages that were gathered beforehand; need not be trusted.
-    pub hints: Hints,
-}
-
-/// etcd's hash over the key space, with the two revisions without which it means nothing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct HashKv {
-    pub hash: u32,
-    pub revision: u64,
-    /// 0 when never compacted.
-    pub compact_revision: u64,
-}
-
-/// What the file holds.
-#[derive(Debug, Clone, Default)]
-pub struct Content {
-    /// Bytes.
-    pub page_size: u32,
-    pub txid: u64,
-    /// Bytes up to the high-water mark, and those on reachable pages.
-    pub size: u64,
-    pub in_use: u64,
-    pub revision: u64,
-    pub compact_revision: u64,
-    pub rows: u64,
-    pub tombstones: u64,
-    pub live_keys: u64,
-    pub keys_without_lease: u64,
-    pub leases: u64,
-    pub meta: Meta,
-    pub members: Vec<Member>,
-    /// Member id and alarm name.
-    pub alarms: Vec<(u64, String)>,
-    pub cluster_version: Option<String>,
-    /// The newest value of the wanted key.
-    pub wanted: Option<Vec<u8>>,
-    /// Bucket names with the number of their entries; for `key` the rows.
-    pub buckets: Vec<(String, u64)>,
-}
-
-/// The outcome of a check.
-#[derive(Debug)]
-pub struct Report {
-    /// Empty: the file is sound.
-    pub findings: Vec<Finding>,
-    /// Unusual, and proven to be what was sent.
-    pub notes: Vec<Finding>,
-    /// Absent when no tree could be walked.
-    pub content: Option<Content>,
-    /// Absent when any finding makes it meaningless.
-    pub hash_kv: Option<HashKv>,
-    /// A hint was not what the file holds: nothing of this report means anything, check again without hints.
-    pub misled: bool,
-}
-
-impl Report {
-    pub fn ok(&self) -> bool {
-        self.findings.is_empty()
-    }
-}
 
 /// A check under way.
 pub struct Checker {
@@ -439,7 +371,8 @@ impl Checker {
         self.content.revision = last.main.max(self.content.compact_revision).max(1);
         if let Ok(db) = Db::open(file) {
             if let Some(page) = self.freelist {
-                self.check_freelist(&db, page);
+                let pages = self.content.size / self.page_size;
+                freelist::check(&db, page, pages, &mut self.reached, &mut self.findings);
             }
             if self.findings.is_empty() {
                 self.second_looks(&db);
@@ -523,38 +456,6 @@ impl Checker {
             hash,
             revision: self.options.revision.unwrap_or(self.content.revision),
             compact_revision: self.content.compact_revision,
-        }
-    }
-
-    /// A stored freelist: no page both free and reachable, none lost. Ids are u64; a count of 0xFFFF means
-    /// that the true count is the first of them.
-    fn check_freelist(&mut self, db: &Db<'_>, id: u64) {
-        let Some(page) = tree::claim_page(db, id, &mut self.reached, &mut self.findings) else { return };
-        let header = Header::parse(&page);
-        let Some(header) = header.filter(|h| h.id == id && h.kind() == Some(Kind::Freelist)) else {
-            self.findings.add(Some(id), "freelist", "not a freelist page");
-            return;
-        };
-        let (count, from) = match header.count {
-            0xffff => (le64(&page, HEADER).unwrap_or(0), HEADER + 8),
-            n => (u64::from(n), HEADER),
-        };
-        if count > (page.len() - from) as u64 / 8 {
-            self.findings.add(Some(id), "freelist", format!("{count} free pages do not fit on the page"));
-            return;
-        }
-        let pages = self.content.size / self.page_size;
-        let mut free = Bits::new(pages);
-        for i in 0..count as usize {
-            let Some(page) = le64(&page, from + i * 8) else { break };
-            if page < 2 || page >= pages || self.reached.bits.get(page) || !free.set(page) {
-                self.findings.add(Some(page), "freelist", "page is free, but in use, listed twice or outside the file");
-            }
-        }
-        for page in 2..pages {
-            if !free.get(page) && !self.reached.bits.get(page) {
-                self.findings.add(Some(page), "freelist", "page is neither in use nor free");
-            }
         }
     }
 }

@@ -16,7 +16,7 @@
 //! File formats, to the byte: docs/formats.md.
 
 pub mod evidence;
-mod find;
+pub mod find;
 pub mod history;
 pub mod id;
 pub mod index;

@@ -18,8 +18,10 @@ pub mod store;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{CommandFactory, FromArgMatches};
+use tokio_util::sync::CancellationToken;
 
 use crate::error::{Code, Error, Exit, Result};
 
@@ -67,7 +69,7 @@ pub fn run(cli: Cli) -> ExitCode {
         .build()
         .map_err(|e| Error::new(Code::Internal, "start the runtime", "").because(e))
         .and_then(|runtime| {
-            let result = runtime.block_on(dispatch(cli));
+            let result = runtime.block_on(to_its_end(cli));
             // A blocking call that was abandoned on cancel must not hold the process.
             runtime.shutdown_background();
             result
@@ -82,8 +84,27 @@ pub fn run(cli: Cli) -> ExitCode {
     }
 }
 
-async fn dispatch(cli: Cli) -> Result<Ending> {
+/// How long a command may take to end once it was told to. A disk that answers nothing (frozen, a dead mount) holds
+/// its call for ever; what such a call leaves behind is swept by the next run, as after a crash.
+const GRACE: Duration = Duration::from_secs(4);
+
+async fn to_its_end(cli: Cli) -> Result<Ending> {
     let cancel = signals::cancel_on_signal()?;
+    // On a task of its own: a call that blocks there does not keep this one from hearing the signal.
+    let work = tokio::spawn(dispatch(cli, cancel.clone()));
+    let overdue = async {
+        cancel.cancelled().await;
+        tokio::time::sleep(GRACE).await;
+    };
+    tokio::select! {
+        done = work => done.map_err(|e| Error::new(Code::Internal, "run the command", "").because(e))?,
+        () = overdue => Err(Error::new(Code::Canceled, "end the command", "")
+            .because("a call to a disk or a file system does not come back")
+            .remedy("look at the stores and the state directory: one of them does not answer")),
+    }
+}
+
+async fn dispatch(cli: Cli, cancel: CancellationToken) -> Result<Ending> {
     let (progress, bar) = progress::choose(&cli.global);
     let output = Output::to_stdout(cli.global.output, bar.clone());
     let context = Context::new(output, progress, cancel, cli.global);

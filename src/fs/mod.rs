@@ -16,6 +16,7 @@ mod os;
 mod random;
 mod space;
 mod stage;
+mod tenancy;
 
 pub use dir::Dir;
 pub use entries::{DirEntry, Kind, Stat};
@@ -25,3 +26,4 @@ pub use os::{check_regular, is_elsewhere, is_not_a_directory, is_out_of_space, i
 pub use random::random;
 pub use space::Space;
 pub use stage::{STAGED_PREFIX, Staged, sweep_staged};
+pub use tenancy::Tenancy;

@@ -11,7 +11,7 @@ use super::progress::Progress;
 use crate::catalog::{Manifest, Name, Node, Note, NoteBody, Shown, State, TailAt, check};
 use crate::error::{Code, Error, Result};
 use crate::format::check::{Finding, HashKv, Options};
-use crate::store::{LocalStore, Store};
+use crate::store::{Form, LocalStore, Store, in_use};
 
 /// The outcome for one subject.
 #[derive(Debug)]
@@ -57,7 +57,9 @@ pub fn file(path: &Path, proof: Proof, progress: &dyn Progress, cancel: &Cancell
                 "use `refloat db check` for a plain database; only a file that a snapshot stream made has a trailer",
             ));
     }
-    Ok(words(subject, judged, Vec::new()))
+    let in_use = opened.form == Form::Plain && in_use(path);
+    let note = "another process holds the file, probably a running etcd: it may change while it is read, and then looks damaged";
+    Ok(words(subject, judged, in_use.then(|| note.into()).into_iter().collect()))
 }
 
 fn damaged(subject: String, error: &Error) -> Checked {

@@ -63,6 +63,12 @@ pub async fn preflight(etcd: &EtcdSettings, by_hand: Option<&str>) -> Result<Fit
             .because("the member is a learner: it may be behind the cluster without anybody noticing")
             .remedy("promote it, or name another member with --member"));
     }
+    if let Some(other) = view.cluster_id.filter(|id| *id != status.cluster_id) {
+        let on = member.url().to_string();
+        return Err(Error::new(Code::Config, "take snapshot from", on)
+            .because(format!("it belongs to cluster {:x}, the configured endpoints to {other:x}", status.cluster_id))
+            .remedy("name the endpoints of one cluster; another cluster needs a configuration of its own"));
+    }
     for defect in defects(&status.version) {
         let fixed = defect.fixed_in.map_or_else(|| "no fixed version is known".into(), |v| format!("fixed in {v}"));
         let text =

@@ -11,7 +11,7 @@ use crate::catalog::{Digest, Manifest, Name, Placement, history::Seen, write_evi
 use crate::crash;
 use crate::error::{Code, Error, Result};
 use crate::format::ReadAt;
-use crate::fs::Staged;
+use crate::fs::{Staged, Tenancy};
 use crate::store::{LocalStore, PlainFile, Store};
 
 /// What became of the snapshot in one store.
@@ -61,6 +61,8 @@ impl Publication<'_> {
 
     fn publish_home(&self, staged: Staged, store: &LocalStore) -> Result<Vec<String>> {
         store.check_marker()?;
+        // From the data to its manifest nobody may take the one for a leftover.
+        let _writing = Tenancy::share(store.dir())?;
         let warnings = write_evidence(store, self.placement, self.seen)?;
         crash::point!("take::evidence");
         let name = self.data_name();
@@ -75,6 +77,7 @@ impl Publication<'_> {
 
     fn publish_copy(&self, source: &dyn ReadAt, store: &LocalStore) -> Result<Vec<String>> {
         store.check_marker()?;
+        let _writing = Tenancy::share(store.dir())?;
         let warnings = write_evidence(store, self.placement, self.seen)?;
         let name = self.data_name();
         store.put(&name, source)?;
@@ -107,7 +110,10 @@ impl Publication<'_> {
         crash::point!("take::before_manifest");
         store.create(&name, &bytes)?;
         crash::point!("take::manifest");
-        Ok(())
+        // A last look: what the manifest says exists must still be there.
+        let data = self.data_name();
+        let len = store.open(&data).map_err(|e| e.with_code(Code::Io).during("look again for", &data))?.len();
+        self.same_size(len, &data, store)
     }
 }
 

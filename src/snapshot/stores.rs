@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::progress::Progress;
 use super::publish::StoreOutcome;
 use super::room::Room;
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, LineageId, Manifest};
 use crate::config::{Settings, StoreSettings};
 use crate::error::{Code, Error, Result};
 use crate::fs::Dir;
@@ -90,6 +90,12 @@ impl OpenStores {
         LocalStore::open(&request(&opened.settings, Mode::Write), self.known.get(&opened.settings.path))
     }
 
+    /// The lineage of this node's own last snapshot: in a store that clusters share, the only sure word about
+    /// which of them is meant.
+    pub fn lineage(&self) -> Option<LineageId> {
+        self.known.lineage()?.parse().ok()
+    }
+
     /// For the catalogue.
     pub fn list(&self) -> Vec<&dyn Store> {
         self.good.iter().map(|s| &*s.store as &dyn Store).collect()
@@ -155,9 +161,10 @@ impl OpenStores {
     }
 
     /// Notes what was seen where. A failure is only a warning: the snapshot exists.
-    pub fn remember(&mut self, state: &Dir, holders: &[String], newest: &str, progress: &dyn Progress) {
+    pub fn remember(&mut self, state: &Dir, holders: &[String], newest: &Manifest, progress: &dyn Progress) {
+        self.known.set_lineage(&newest.lineage.to_string());
         for opened in self.good.iter().filter(|s| holders.contains(&s.name)) {
-            self.known.remember(&opened.settings.path, opened.store.id(), Some(newest));
+            self.known.remember(&opened.settings.path, opened.store.id(), Some(&newest.id.to_string()));
         }
         if let Err(error) = self.known.save(state) {
             progress.warn(&format!("{error}: {}", error.why().join(": ")));

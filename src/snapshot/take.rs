@@ -28,8 +28,9 @@ use crate::crash;
 use crate::error::{Code, Error, Result};
 use crate::etcd::StreamLimits;
 use crate::format::check::{Content, Options};
-use crate::store::PlainFile;
+use crate::fs::Tenancy;
 use crate::store::codec::Framed;
+use crate::store::{PlainFile, Store};
 
 /// Slowest stream that still ends within its deadline, bytes a second.
 const SLOWEST: u64 = 5 << 20;
@@ -159,7 +160,7 @@ pub async fn take(
             progress.warn(&format!("store {}: {error}: {}", outcome.name, error.why().join(": ")));
         }
     }
-    stores.remember(&state, &holders, &manifest.id.to_string(), &*progress);
+    stores.remember(&state, &holders, &manifest, &*progress);
     let copies: Vec<shown::Copy> =
         holders.iter().map(|store| shown::Copy { store: store.clone(), ..Default::default() }).collect();
     Ok(Outcome::Taken(Box::new(Taken {
@@ -177,12 +178,18 @@ fn is_of_store(error: &Error) -> bool {
 
 /// Removes what killed runs of this node left of this cluster's lineages.
 fn sweep(stores: &OpenStores, node: &Node, cluster: EtcdId, progress: &dyn Progress) {
+    let (mut list, mut alone): (Vec<&dyn Store>, Vec<Tenancy>) = (Vec::new(), Vec::new());
     for Opened { store, .. } in stores.good() {
-        if let Err(error) = store.sweep() {
-            progress.warn(&format!("{error}: {}", error.why().join(": ")));
+        // Listing and removing must both happen while nobody writes: what is half written looks left over.
+        match Tenancy::alone(store.dir()).and_then(|only| only.map(|t| store.sweep().map(|_| t)).transpose()) {
+            Ok(Some(tenancy)) => {
+                alone.push(tenancy);
+                list.push(&**store);
+            }
+            Ok(None) => tracing::info!("nothing is swept in store {}: somebody writes there", store.name()),
+            Err(error) => progress.warn(&format!("{error}: {}", error.why().join(": "))),
         }
     }
-    let list = stores.list();
     let (catalog, unread) = Catalog::read_available(&list);
     // No list, no sweep; the take itself needs none.
     for (store, error) in unread {

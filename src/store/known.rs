@@ -31,12 +31,15 @@ pub struct Known {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KnownStores {
     schema: u32,
+    /// Of the last snapshot that this node took.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    lineage: Option<String>,
     stores: Vec<Known>,
 }
 
 impl Default for KnownStores {
     fn default() -> Self {
-        KnownStores { schema: SCHEMA, stores: Vec::new() }
+        KnownStores { schema: SCHEMA, lineage: None, stores: Vec::new() }
     }
 }
 
@@ -65,6 +68,14 @@ impl KnownStores {
     pub fn get(&self, path: &Path) -> Option<&Known> {
         let path = shown(path.as_os_str());
         self.stores.iter().find(|k| k.path == path)
+    }
+
+    pub fn lineage(&self) -> Option<&str> {
+        self.lineage.as_deref()
+    }
+
+    pub fn set_lineage(&mut self, lineage: &str) {
+        self.lineage = Some(lineage.into());
     }
 
     /// All, in the order of the file.

@@ -27,6 +27,6 @@ pub use known::{Known, KnownStores};
 pub use local::LocalStore;
 pub use marker::{MARKER, Marker};
 pub use open::{Mode, OpenStore};
-pub use plain::PlainFile;
+pub use plain::{PlainFile, in_use};
 pub use shown::shown;
 pub use unreliable::{Call, Fault, Unreliable};

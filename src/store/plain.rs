@@ -18,6 +18,12 @@ pub struct PlainFile {
     len: u64,
 }
 
+/// Whether another process holds a lock on the file, as a running etcd does on its database.
+pub fn in_use(path: &Path) -> bool {
+    let Ok(file) = PlainFile::open(path) else { return false };
+    matches!(file.file.try_lock_shared(), Err(std::fs::TryLockError::WouldBlock))
+}
+
 impl PlainFile {
     /// Opens a file that the user named; links are followed, since it is the user's path and not a store's.
     /// `NotFound` if it is missing; a directory, FIFO or device is refused without waiting for anything.

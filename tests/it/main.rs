@@ -30,6 +30,7 @@ mod oracles_bbolt;
 mod oracles_states;
 mod page_walk;
 mod rings;
+mod shared;
 mod stores;
 mod stores_places;
 mod stores_space;

@@ -86,12 +86,10 @@ impl Others {
     }
 }
 
+/// The snapshot itself, whose manifest has its `schema`.
 #[derive(Debug, Serialize)]
-pub struct ShowDocument {
-    pub schema: u32,
-    #[serde(flatten)]
-    pub snapshot: Snapshot,
-}
+#[serde(transparent)]
+pub struct ShowDocument(pub Snapshot);
 
 #[derive(Debug, Serialize)]
 pub struct TakeDocument {
@@ -200,7 +198,7 @@ impl Document for ListDocument {
             #[serde(flatten)]
             rest: &'a T,
         }
-        let line = |rest| serde_json::to_string(&Line { schema: self.schema, rest });
+        let line = |snapshot: &Snapshot| serde_json::to_string(snapshot);
         let mut lines: Vec<String> = self.snapshots.iter().map(line).collect::<serde_json::Result<_>>()?;
         lines.push(serde_json::to_string(&Line { schema: self.schema, rest: &self.others })?);
         Ok(lines)
@@ -292,7 +290,7 @@ impl Snapshot {
 
 impl Document for ShowDocument {
     fn table(&self) -> String {
-        self.snapshot.fields()
+        self.0.fields()
     }
 }
 

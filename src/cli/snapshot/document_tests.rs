@@ -138,7 +138,7 @@ fn list_as_a_table() {
 
 #[test]
 fn show_is_the_snapshot_with_a_schema() {
-    let document = ShowDocument { schema: 1, snapshot: snapshot() };
+    let document = ShowDocument(snapshot());
     let json = parsed(&document);
     assert_eq!(json["schema"], 1);
     assert_snapshot(&json);

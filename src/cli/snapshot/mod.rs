@@ -12,8 +12,10 @@ use tokio_util::sync::CancellationToken;
 use super::context::{Context, Ending, aside};
 use super::failure::ErrorDocument;
 use super::output::SCHEMA;
-use crate::catalog::{Catalog, Filter, Lineages, Node, Shown};
+use crate::catalog::find::LATEST;
+use crate::catalog::{Catalog, Filter, LineageId, Lineages, Node, Shown, State};
 use crate::error::{Code, Error, Exit, Result};
+use crate::format::check::Finding;
 use crate::snapshot::check::{self, Proof};
 use crate::snapshot::export;
 use crate::snapshot::outcome::{self, TakeRequest};
@@ -131,8 +133,14 @@ impl VerifyArgs {
     pub fn subject(&self) -> Subject {
         match &self.subject {
             None => Subject::All,
-            // An id has no slash, so a path can always be written as one.
-            Some(text) if text.contains('/') || Path::new(text).exists() => Subject::File(text.into()),
+            // `latest` is always the snapshot; a file of that name is `./latest`.
+            Some(text) if text == LATEST => Subject::Id(text.clone()),
+            Some(text) if Path::new(text).exists() => Subject::File(text.into()),
+            // `<lineage>/<id>` is the form of an id that is never ambiguous; else a slash makes a path.
+            Some(text) if text.split_once('/').is_some_and(|(l, _)| l.parse::<LineageId>().is_ok()) => {
+                Subject::Id(text.clone())
+            }
+            Some(text) if text.contains('/') => Subject::File(text.into()),
             Some(text) => Subject::Id(text.clone()),
         }
     }
@@ -217,11 +225,12 @@ async fn with_stores<T: Send + 'static>(
 }
 
 async fn list(args: ListArgs, context: &Context) -> Result<Ending> {
-    let lineages = if args.all_lineages { Lineages::All } else { Lineages::Current };
-    let filter = Filter { lineages, node: None };
     let progress = context.progress.clone();
-    let listing =
-        with_stores(context, move |stores, node| Ok(read_catalog(&stores.list(), &*progress)?.listing(&filter, &node)));
+    let listing = with_stores(context, move |stores, node| {
+        let catalog = read_catalog(&stores.list(), &*progress)?;
+        let lineages = if args.all_lineages { Lineages::All } else { own_lineage(&stores, &catalog, &*progress) };
+        Ok(catalog.listing(&Filter { lineages, node: None }, &node))
+    });
     let listing = listing.await?;
     let now = Timestamp::now();
     let named = |kind, store: String, name: String, why| StoredName { kind, store, name, why };
@@ -242,12 +251,33 @@ async fn list(args: ListArgs, context: &Context) -> Result<Ending> {
 async fn show(args: ShowArgs, context: &Context) -> Result<Ending> {
     let progress = context.progress.clone();
     let shown = with_stores(context, move |stores, node| find(&stores, &args.id, &node, &*progress)).await?;
-    context.output.document(&ShowDocument { schema: SCHEMA, snapshot: Snapshot { shown, now: Timestamp::now() } })?;
+    context.output.document(&ShowDocument(Snapshot { shown, now: Timestamp::now() }))?;
     Ok(Ending::Good)
 }
 
 fn find(stores: &OpenStores, id: &str, node: &Node, progress: &dyn Progress) -> Result<Shown> {
-    read_catalog(&stores.list(), progress)?.find(id, node, None)
+    let catalog = read_catalog(&stores.list(), progress)?;
+    // An id means one snapshot wherever it is; `latest` means this node's cluster.
+    let lineage = match own_lineage(stores, &catalog, progress) {
+        Lineages::One(lineage) if id == LATEST => Some(lineage),
+        _ => None,
+    };
+    catalog.find(id, node, lineage)
+}
+
+/// The cluster that commands without an id are about: the one whose snapshot this node took last. A node that has
+/// taken none goes by what the stores hold, which in a shared store may be another cluster: that is said.
+fn own_lineage(stores: &OpenStores, catalog: &Catalog<'_>, progress: &dyn Progress) -> Lineages {
+    if let Some(lineage) = stores.lineage() {
+        return Lineages::One(lineage);
+    }
+    let several = catalog.lineages().filter(|l| catalog.entries(*l).any(|e| e.has_manifest())).nth(1).is_some();
+    if several {
+        progress.warn(
+            "the stores hold snapshots of several clusters and this node has taken none of them: see --all-lineages",
+        );
+    }
+    Lineages::Current
 }
 
 /// One store that cannot be listed does not hide what the others hold; an error when none can.
@@ -282,9 +312,12 @@ async fn verify(args: VerifyArgs, context: &Context) -> Result<Ending> {
         }
         Subject::All => {
             let all = with_stores(context, move |stores, node| {
-                let filter = Filter { lineages: Lineages::Current, node: None };
-                let listing = read_catalog(&stores.list(), &*progress)?.listing(&filter, &node);
-                let mut results = Vec::new();
+                let catalog = read_catalog(&stores.list(), &*progress)?;
+                let lineages = own_lineage(&stores, &catalog, &*progress);
+                let listing = catalog.listing(&Filter { lineages, node: None }, &node);
+                // What cannot even be looked at is not sound.
+                let mut results: Vec<VerifyDocument> =
+                    listing.unreadable.iter().map(|u| unreadable(&u.name, &u.store, "manifest", &u.reason)).collect();
                 for shown in &listing.snapshots {
                     progress.step(&format!("verify {}", shown.manifest.id));
                     results.extend(verify_copies(&stores, shown, &node, &*progress, &cancel)?);
@@ -308,7 +341,17 @@ fn verify_copies(
 ) -> Result<Vec<VerifyDocument>> {
     let mut results = Vec::new();
     for opened in stores.good().filter(|s| shown.stores.contains(&s.name)) {
-        let mut checked = check::snapshot(&opened.store, shown, progress, cancel)?;
+        let looked = check::snapshot(&opened.store, shown, progress, cancel);
+        let mut checked = match looked {
+            Ok(checked) => checked,
+            Err(error) if error.code() == Code::Canceled => return Err(error),
+            // One that cannot be read says nothing about the others, and is not left out.
+            Err(error) => {
+                let why = std::iter::once(error.to_string()).chain(error.why()).collect::<Vec<_>>().join(": ");
+                results.push(unreadable(&shown.manifest.id.to_string(), &opened.name, "read", &why));
+                continue;
+            }
+        };
         let recorded = stores.writable(opened).and_then(|s| check::record(&s, &shown.manifest, node, &checked));
         if let Err(error) = recorded {
             let why = error.why().pop().unwrap_or_default();
@@ -323,6 +366,16 @@ fn verify_copies(
     Ok(results)
 }
 
+fn unreadable(what: &str, store: &str, check: &'static str, why: &str) -> VerifyDocument {
+    VerifyDocument::from(check::Checked {
+        subject: format!("{what} in store {store}"),
+        findings: vec![Finding { page: None, check, message: why.into() }],
+        hash_kv: None,
+        not_covered: Vec::new(),
+        notes: Vec::new(),
+    })
+}
+
 fn print_all(results: Vec<VerifyDocument>, context: &Context) -> Result<Ending> {
     let document = VerifyAllDocument { schema: SCHEMA, ok: results.iter().all(|r| r.ok), results };
     context.output.document(&document)?;
@@ -334,13 +387,25 @@ async fn export(args: ExportArgs, context: &Context) -> Result<Ending> {
     let document = with_stores(context, move |stores, node| {
         let shown = find(&stores, &args.id, &node, &*progress)?;
         let manifest = &shown.manifest;
-        // A copy that a later look found damaged comes last.
+        if shown.state != State::Verified {
+            progress.warn(&format!("{} is {}: see `refloat snapshot show`", manifest.id, shown.state.word()));
+        }
+        // A copy that a later look found damaged comes last; one that turns out to be makes way for the next.
         let mut holders: Vec<_> = stores.good().filter(|s| shown.stores.contains(&s.name)).collect();
         holders.sort_by_key(|s| shown.damaged_stores.contains(&s.name));
-        let holder = holders.first().ok_or_else(|| {
-            Error::new(Code::NotFound, "export snapshot", manifest.id.to_string()).because("no open store holds it")
-        })?;
-        let exported = export::export(&holder.store, manifest, &args.to, &*progress, &cancel)?;
+        let mut outcome = Err(Error::new(Code::NotFound, "export snapshot", manifest.id.to_string())
+            .because("no store that could be opened holds it"));
+        for holder in holders {
+            outcome = export::export(&holder.store, manifest, &args.to, &*progress, &cancel);
+            match &outcome {
+                Err(error) if matches!(error.code(), Code::DataInvalid | Code::Io | Code::NotFound) => {
+                    let why = error.why().join(": ");
+                    progress.warn(&format!("the copy in store {} is not sound: {error}: {why}", holder.name));
+                }
+                _ => break,
+            }
+        }
+        let exported = outcome?;
         Ok(ExportDocument {
             schema: SCHEMA,
             id: manifest.id.to_string(),
@@ -364,6 +429,8 @@ mod tests {
         for (text, expected) in [
             (None, Subject::All),
             (Some("latest"), Subject::Id("latest".into())),
+            (Some("00112233445566aa/0001"), Subject::Id("00112233445566aa/0001".into())),
+            (Some("no/such/file"), Subject::File("no/such/file".into())),
             (Some("./latest"), Subject::File("./latest".into())),
             (Some(file.as_str()), Subject::File(file.clone().into())),
             // Tests run in the package's root.

@@ -50,8 +50,14 @@ impl Document for VerifyDocument {
     fn table(&self) -> String {
         let mut text = format!("{}: {}\n", printable(&self.subject), if self.ok { "ok" } else { "INVALID" });
         for finding in &self.findings {
-            let page = finding.page.map(|page| format!(" page {page}")).unwrap_or_default();
-            text.push_str(&printable(&format!("  {}{page}: {}", finding.check, finding.message)));
+            let line = match finding.check {
+                "page" => format!("  {finding}"),
+                check => {
+                    let page = finding.page.map(|page| format!(" page {page}")).unwrap_or_default();
+                    format!("  {check}{page}: {}", finding.message)
+                }
+            };
+            text.push_str(&printable(&line));
             text.push('\n');
         }
         for part in &self.not_covered {

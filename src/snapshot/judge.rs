@@ -100,7 +100,7 @@ pub fn judge(
 ) -> Result<Judgement> {
     let hints = match object {
         Object::Plain(_) => None,
-        Object::Framed(framed) => framed.hints().and_then(|hints| Hints::decode(&hints)),
+        Object::Framed(framed) => framed.hints().and_then(Hints::decode),
     };
     let hinted = Options { hints: hints.unwrap_or_default(), ..options.clone() };
     // Hints that do not fit the pages void the result; the same look without them needs nobody's word.

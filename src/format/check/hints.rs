@@ -14,8 +14,10 @@ use super::super::bbolt::{Branch, Meta};
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Hints {
     ids: Vec<u64>,
-    ends: Vec<usize>,
-    bytes: Vec<u8>,
+    /// Where each page's used bytes lie in `encoded`.
+    places: Vec<std::ops::Range<usize>>,
+    /// The form in which hints are stored: there may be tens of megabytes, so there is no second copy.
+    encoded: Vec<u8>,
 }
 
 /// Bytes before each page in the encoded form: id u64, length u32.
@@ -23,43 +25,39 @@ const ENTRY: usize = 12;
 
 impl Hints {
     fn push(&mut self, id: u64, used: &[u8]) {
+        self.encoded.extend(id.to_le_bytes());
+        // Used bytes of one page without overflow: at most 64 KiB.
+        self.encoded.extend((used.len() as u32).to_le_bytes());
+        let start = self.encoded.len();
+        self.encoded.extend_from_slice(used);
         self.ids.push(id);
-        self.bytes.extend_from_slice(used);
-        self.ends.push(self.bytes.len());
+        self.places.push(start..self.encoded.len());
     }
 
     /// The used bytes of a page.
     pub fn get(&self, id: u64) -> Option<&[u8]> {
         let i = self.ids.binary_search(&id).ok()?;
-        let start = if i == 0 { 0 } else { self.ends[i - 1] };
-        Some(&self.bytes[start..self.ends[i]])
+        self.encoded.get(self.places.get(i)?.clone())
     }
 
     /// For each page: id u64, length u32, bytes; little-endian.
-    pub fn encode(&self) -> Vec<u8> {
-        let mut out = Vec::with_capacity(self.bytes.len() + self.ids.len() * ENTRY);
-        let mut start = 0;
-        for (id, end) in self.ids.iter().zip(&self.ends) {
-            out.extend(id.to_le_bytes());
-            // Used bytes of one page without overflow: at most 64 KiB.
-            out.extend(((end - start) as u32).to_le_bytes());
-            out.extend(&self.bytes[start..*end]);
-            start = *end;
-        }
-        out
+    pub fn encode(self) -> Vec<u8> {
+        self.encoded
     }
 
     /// Anything that is not in this form, or not in order, is no hint at all.
-    pub fn decode(mut encoded: &[u8]) -> Option<Hints> {
-        let mut hints = Hints::default();
-        while !encoded.is_empty() {
-            let (id, len) = (le64(encoded, 0)?, le32(encoded, 8)? as usize);
-            let used = encoded.get(ENTRY..ENTRY.checked_add(len)?)?;
-            if hints.ids.last().is_some_and(|last| *last >= id) {
+    pub fn decode(encoded: Vec<u8>) -> Option<Hints> {
+        let mut hints = Hints { encoded, ..Hints::default() };
+        let mut at = 0;
+        while at < hints.encoded.len() {
+            let (id, len) = (le64(&hints.encoded, at)?, le32(&hints.encoded, at + 8)? as usize);
+            let place = at + ENTRY..(at + ENTRY).checked_add(len)?;
+            if place.end > hints.encoded.len() || hints.ids.last().is_some_and(|last| *last >= id) {
                 return None;
             }
-            hints.push(id, used);
-            encoded = &encoded[ENTRY + len..];
+            at = place.end;
+            hints.ids.push(id);
+            hints.places.push(place);
         }
         Some(hints)
     }
@@ -223,7 +221,7 @@ mod tests {
         for piece in [1, 7, 79, 80, 1000, 1024, 5000, file.len()] {
             assert_eq!(collect(&file, piece), hints, "{piece}");
         }
-        assert_eq!(Hints::decode(&hints.encode()), Some(hints));
+        assert_eq!(Hints::decode(hints.clone().encode()), Some(hints));
         assert_eq!(
             collect(b"no database, but long enough to tell: none of this is a meta page at all, is it", 5),
             Hints::default()
@@ -252,7 +250,7 @@ mod tests {
     proptest! {
         #[test]
         fn decoding_noise_never_panics(bytes in proptest::collection::vec(any::<u8>(), 0..100)) {
-            let _ = Hints::decode(&bytes);
+            let _ = Hints::decode(bytes);
         }
     }
 }

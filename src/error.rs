@@ -230,6 +230,13 @@ impl Error {
     }
 }
 
+impl Error {
+    /// The attempt and its causes in one line, for a warning or a reason within something larger.
+    pub fn line(&self) -> String {
+        std::iter::once(self.to_string()).chain(self.why()).collect::<Vec<_>>().join(": ")
+    }
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Inner { what, on, .. } = &*self.inner;
@@ -265,5 +272,7 @@ mod tests {
         assert_eq!(outer.get_remedy(), Some("free some space"));
         assert_eq!(outer.to_string(), "take snapshot member cp1");
         assert_eq!(outer.why(), ["write frame /s/x", "No space left on device (os error 28)"]);
+        assert_eq!(outer.line(), "take snapshot member cp1: write frame /s/x: No space left on device (os error 28)");
+        assert_eq!(Error::new(Code::Internal, "act", "").line(), "act");
     }
 }

@@ -95,7 +95,7 @@ impl SweepPlan {
                     continue;
                 }
                 Ok(Some(reason)) => reason,
-                Err(e) => e.why().into_iter().fold(e.to_string(), |line, why| format!("{line}: {why}")),
+                Err(e) => e.line(),
             };
             report.kept.push(KeptItem { store: item.store, name: item.name, reason: kept });
         }

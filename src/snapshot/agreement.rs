@@ -121,7 +121,7 @@ async fn ask_one(id: u64, file: HashKv, rows: u64, members: &[MemberView], acces
             let why = error.why().pop().unwrap_or_else(|| error.to_string());
             AgreementResult::NotComparable(why)
         }
-        Err(error) => AgreementResult::Skipped(format!("{error}: {}", error.why().join(": "))),
+        Err(error) => AgreementResult::Skipped(error.line()),
     }
 }
 

@@ -63,7 +63,7 @@ pub fn file(path: &Path, proof: Proof, progress: &dyn Progress, cancel: &Cancell
 }
 
 fn damaged(subject: String, error: &Error) -> Checked {
-    let message = std::iter::once(error.to_string()).chain(error.why()).collect::<Vec<_>>().join(": ");
+    let message = error.line();
     Checked {
         subject,
         findings: vec![Finding { page: None, check: "frame", message }],

@@ -46,7 +46,7 @@ pub async fn lock(
             Attempt::Acquired(lock) => {
                 // What a run left here that was killed while it wrote; unswept it harms nobody.
                 if let Err(error) = sweep_staged(state) {
-                    progress.warn(&format!("{error}: {}", error.why().join(": ")));
+                    progress.warn(&error.line());
                 }
                 return Ok(lock);
             }

@@ -167,7 +167,7 @@ impl OpenStores {
             self.known.remember(&opened.settings.path, opened.store.id(), Some(&newest.id.to_string()));
         }
         if let Err(error) = self.known.save(state) {
-            progress.warn(&format!("{error}: {}", error.why().join(": ")));
+            progress.warn(&error.line());
         }
     }
 }

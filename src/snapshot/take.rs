@@ -157,7 +157,7 @@ pub async fn take(
     }
     for outcome in &outcomes {
         if let Err(error) = &outcome.result {
-            progress.warn(&format!("store {}: {error}: {}", outcome.name, error.why().join(": ")));
+            progress.warn(&format!("store {}: {}", outcome.name, error.line()));
         }
     }
     stores.remember(&state, &holders, &manifest, &*progress);
@@ -187,13 +187,13 @@ fn sweep(stores: &OpenStores, node: &Node, cluster: EtcdId, progress: &dyn Progr
                 list.push(&**store);
             }
             Ok(None) => tracing::info!("nothing is swept in store {}: somebody writes there", store.name()),
-            Err(error) => progress.warn(&format!("{error}: {}", error.why().join(": "))),
+            Err(error) => progress.warn(&error.line()),
         }
     }
     let (catalog, unread) = Catalog::read_available(&list);
     // No list, no sweep; the take itself needs none.
     for (store, error) in unread {
-        progress.warn(&format!("nothing is swept in store {store}: {error}: {}", error.why().join(": ")));
+        progress.warn(&format!("nothing is swept in store {store}: {}", error.line()));
     }
     let ours = |timelines: &[crate::catalog::KnownTimeline]| timelines.iter().any(|t| t.cluster_id == Some(cluster));
     let lineages: BTreeSet<_> = read_known(&catalog).into_iter().filter(|l| ours(&l.timelines)).map(|l| l.id).collect();

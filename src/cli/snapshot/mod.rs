@@ -218,7 +218,7 @@ async fn with_stores<T: Send + 'static>(
     let settings = context.settings()?;
     let stores = OpenStores::for_reading(settings, &context.store_names()?)?;
     for (name, error) in stores.failed() {
-        context.progress.warn(&format!("store {name}: {error}: {}", error.why().join(": ")));
+        context.progress.warn(&format!("store {name}: {}", error.line()));
     }
     let node = state::node(settings)?;
     aside(move || work(stores, node)).await
@@ -287,7 +287,7 @@ fn read_catalog<'a>(stores: &[&'a dyn Store], progress: &dyn Progress) -> Result
         return Err(failed.swap_remove(0).1);
     }
     for (store, error) in failed {
-        progress.warn(&format!("store {store}: {error}: {}", error.why().join(": ")));
+        progress.warn(&format!("store {store}: {}", error.line()));
     }
     Ok(catalog)
 }
@@ -347,7 +347,7 @@ fn verify_copies(
             Err(error) if error.code() == Code::Canceled => return Err(error),
             // One that cannot be read says nothing about the others, and is not left out.
             Err(error) => {
-                let why = std::iter::once(error.to_string()).chain(error.why()).collect::<Vec<_>>().join(": ");
+                let why = error.line();
                 results.push(unreadable(&shown.manifest.id.to_string(), &opened.name, "read", &why));
                 continue;
             }

@@ -26,6 +26,7 @@ pub mod manifest;
 pub mod names;
 pub mod note;
 pub mod place;
+pub mod retention;
 pub mod shown;
 pub mod sweep;
 #[cfg(test)]

@@ -123,20 +123,7 @@ pub fn printable(text: &str) -> String {
 
 /// Bytes for people: `1.4 GiB`.
 pub fn size(bytes: u64) -> String {
-    const UNITS: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];
-    if bytes < 1024 {
-        return format!("{bytes} B");
-    }
-    let mut value = bytes as f64 / 1024.0;
-    let mut units = UNITS.iter();
-    let mut unit = units.next();
-    // 1023.95 and more would print as 1024.0 of the smaller unit.
-    while value >= 1023.95 {
-        let Some(larger) = units.next() else { break };
-        value /= 1024.0;
-        unit = Some(larger);
-    }
-    format!("{value:.1} {}", unit.unwrap_or(&UNITS[0]))
+    crate::config::rounded_size(bytes)
 }
 
 /// Seconds for people, in the two largest units: `2h05m`.

@@ -28,7 +28,7 @@ pub use settings::{
     SnapshotSettings, StoreSettings,
 };
 pub use show::Shown;
-pub use units::{UnitError, format_duration, format_size, parse_duration, parse_size};
+pub use units::{UnitError, format_duration, format_size, parse_duration, parse_size, rounded_size};
 
 /// What the configuration depends on besides its files: an argument, so that tests can replace it.
 #[derive(Debug, Clone)]

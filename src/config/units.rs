@@ -71,6 +71,24 @@ pub fn format_size(bytes: u64) -> String {
     format!("{}{name}", bytes / factor)
 }
 
+/// Bytes for people, to be read and not to be parsed: `1.4 GiB`.
+pub fn rounded_size(bytes: u64) -> String {
+    const UNITS: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];
+    if bytes < 1024 {
+        return format!("{bytes} B");
+    }
+    let mut value = bytes as f64 / 1024.0;
+    let mut units = UNITS.iter();
+    let mut unit = units.next();
+    // 1023.95 and more would print as 1024.0 of the smaller unit.
+    while value >= 1023.95 {
+        let Some(larger) = units.next() else { break };
+        value /= 1024.0;
+        unit = Some(larger);
+    }
+    format!("{value:.1} {}", unit.unwrap_or(&UNITS[0]))
+}
+
 /// Whole milliseconds.
 pub fn parse_duration(text: &str) -> Result<Duration, UnitError> {
     let bad = || UnitError::Duration { text: text.into(), hint: spelled_out(text) };

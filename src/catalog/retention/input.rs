@@ -74,6 +74,8 @@ pub struct Freeze {
 pub struct Space {
     /// What counts for `max_bytes`: all data objects in scope, whole or unfinished, and the trash.
     pub used: u64,
+    /// Of `used`: uploads that are not whole, running or left behind. They never cost a verified snapshot its place.
+    pub unfinished: u64,
     /// Free on the file system; `None` where the backend has no such notion.
     pub free: Option<u64>,
     /// What must stay free for others (`min_free`).

@@ -1,6 +1,6 @@
 //! The answer: every snapshot once, with all its reasons as data.
 //!
-//! `Display` of each reason is what `refloat prune --dry-run` prints, so it must be understood without any other line.
+//! How each reason reads for people is in [`super::say`]; `word()` is its stable name in JSON.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::catalog::{LineageId, Node};
 pub struct Decisions {
     /// Newest first: by timeline, revision, time, node.
     pub keep: Vec<Kept>,
-    /// Oldest first, in the order in which they are to go.
+    /// Oldest first, which is the order in which they are to go.
     pub remove: Vec<Removal>,
     /// In the order in which they are to go; always before any removal `at_once`.
     pub empty: Vec<Emptied>,
@@ -83,12 +83,14 @@ pub enum Keep {
     Imported,
     /// Not verified, but newer than everything verified in its timeline: perhaps all that there is.
     NothingVerifiedIsNewer,
-    /// Its time lies beyond `now`.
+    /// Its time lies beyond `now` (tolerance: five minutes).
     FromTheFuture,
     /// It ended before it began: a clock was changed, its age means nothing.
     TimesContradict,
     /// No snapshot of its timeline is verified, so nothing there can replace it.
     NothingVerified,
+    /// No `keep_…` rule is switched on, so none was asked to let anything go.
+    NoRule,
 }
 
 /// Why one goes. Those that a rule would have kept, had there been room, say so with their limit.
@@ -155,7 +157,7 @@ pub enum Hold {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Conflict {
-    /// After everything that may go is gone, so much is still used.
+    /// After everything that may go is gone, `left` would be used, with what is to come.
     MaxBytes { max: u64, left: u64 },
     /// After everything that may go is gone, so much is still missing.
     MinFree { reserved: u64, short: u64 },
@@ -168,4 +170,99 @@ pub struct OutOfReach {
     pub node: Option<Node>,
     pub snapshots: u64,
     pub bytes: u64,
+}
+
+// A hundred thousand snapshots have up to a dozen reasons each.
+const _: () = assert!(size_of::<Keep>() <= 32 && size_of::<Remove>() <= 32);
+
+impl Keep {
+    /// A wish of the configuration, which `max_bytes` and `min_free` may overrule.
+    pub(super) fn is_rule(&self) -> bool {
+        matches!(self, Keep::Last { .. } | Keep::Within(_) | Keep::Calendar { .. } | Keep::NoRule)
+    }
+
+    /// Its name in JSON; never changes.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Keep::NewestVerified => "newest-verified",
+            Keep::Last { .. } => "keep-last",
+            Keep::Within(_) => "keep-within",
+            Keep::Calendar { slot: Slot::Hour, .. } => "keep-hourly",
+            Keep::Calendar { slot: Slot::Day, .. } => "keep-daily",
+            Keep::Calendar { slot: Slot::Week, .. } => "keep-weekly",
+            Keep::Calendar { slot: Slot::Month, .. } => "keep-monthly",
+            Keep::Floor { .. } => "min-keep",
+            Keep::Pinned => "pinned",
+            Keep::Imported => "imported",
+            Keep::NothingVerifiedIsNewer => "nothing-verified-is-newer",
+            Keep::FromTheFuture => "from-the-future",
+            Keep::TimesContradict => "times-contradict",
+            Keep::NothingVerified => "nothing-verified",
+            Keep::NoRule => "no-rule",
+        }
+    }
+}
+
+impl Remove {
+    /// Its name in JSON; never changes.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Remove::Beyond(beyond) => beyond.word(),
+            Remove::NotVerified => "not-verified",
+            Remove::MaxBytes { .. } => "max-bytes",
+            Remove::MinFree { .. } => "min-free",
+        }
+    }
+}
+
+impl Beyond {
+    /// Its name in JSON; never changes. `covered-…`: another of the same hour, day … stands for it.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Beyond::Last { .. } => "beyond-last",
+            Beyond::Within(_) => "beyond-within",
+            Beyond::Covered { slot: Slot::Hour, .. } => "covered-hourly",
+            Beyond::Covered { slot: Slot::Day, .. } => "covered-daily",
+            Beyond::Covered { slot: Slot::Week, .. } => "covered-weekly",
+            Beyond::Covered { slot: Slot::Month, .. } => "covered-monthly",
+            Beyond::Calendar { slot: Slot::Hour, .. } => "beyond-hourly",
+            Beyond::Calendar { slot: Slot::Day, .. } => "beyond-daily",
+            Beyond::Calendar { slot: Slot::Week, .. } => "beyond-weekly",
+            Beyond::Calendar { slot: Slot::Month, .. } => "beyond-monthly",
+        }
+    }
+}
+
+impl Emptying {
+    /// Its name in JSON; never changes.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Emptying::GraceOver(_) => "grace-over",
+            Emptying::MaxBytes { .. } => "max-bytes",
+            Emptying::MinFree { .. } => "min-free",
+        }
+    }
+}
+
+impl Hold {
+    /// Its name in JSON; never changes.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Hold::ClockBehind { .. } => "clock-behind",
+            Hold::Overdue { .. } => "overdue",
+            Hold::TimesRunBackwards { .. } => "times-run-backwards",
+            Hold::NothingVerified => "nothing-verified",
+            Hold::Frozen { .. } => "frozen",
+        }
+    }
+}
+
+impl Conflict {
+    /// Its name in JSON; never changes.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Conflict::MaxBytes { .. } => "max-bytes",
+            Conflict::MinFree { .. } => "min-free",
+        }
+    }
 }

@@ -124,6 +124,12 @@ codes! {
     LockHeld = "lock-held", Temporary, Later;
     /// A list that cannot be right: nothing may be concluded from it.
     ListingInDoubt = "listing-in-doubt", Temporary, Later;
+    /// The store is not what it was when the plan was made.
+    PlanChanged = "plan-changed", Temporary, Later;
+    /// Nothing may be removed now: a freeze, or a clock in doubt.
+    Held = "held", Temporary, Later;
+    /// Some of what was to be removed was not, because it is not what refloat wrote.
+    Refused = "refused", CannotCreate, Never;
     /// Stopped on request.
     Canceled = "canceled", Canceled, Later;
     /// A fault of refloat itself.

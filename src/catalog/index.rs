@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use super::id::SnapshotId;
 use super::list::{ForeignName, Unfinished};
 use super::manifest::Codec;
-use super::names::Name;
+use super::names::{Name, TrashedName};
 use super::note::NoteKind;
 use super::value::{LineageId, Node, TimelineId};
 use crate::error::{Code, Error, Result};
@@ -55,11 +55,23 @@ impl CopyNames {
 
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct NoteName {
-    lineage: LineageId,
-    id: SnapshotId,
-    store: u16,
+    pub(super) lineage: LineageId,
+    pub(super) id: SnapshotId,
+    pub(super) store: u16,
     pub(super) at: Timestamp,
     pub(super) kind: NoteKind,
+}
+
+/// One object in the trash.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct TrashName {
+    pub(super) lineage: LineageId,
+    pub(super) store: u16,
+    /// When it was put there.
+    pub(super) at: Timestamp,
+    pub(super) was: TrashedName,
+    /// Bytes.
+    pub(super) size: u64,
 }
 
 #[derive(Debug, Default)]
@@ -77,7 +89,9 @@ pub struct Catalog<'a> {
     notes: Vec<NoteName>,
     lineages: BTreeMap<LineageId, LineageNames>,
     temps: Vec<(usize, Unfinished)>,
-    foreign: u64,
+    trash: Vec<TrashName>,
+    /// By store.
+    foreign: Vec<u64>,
     foreign_names: Vec<ForeignName>,
 }
 
@@ -137,7 +151,8 @@ impl<'a> Catalog<'a> {
         self.copies.append(&mut one.copies);
         self.notes.append(&mut one.notes);
         self.temps.append(&mut one.temps);
-        self.foreign += one.foreign;
+        self.trash.append(&mut one.trash);
+        self.foreign.append(&mut one.foreign);
         let room = MAX_FOREIGN_NAMES.saturating_sub(self.foreign_names.len());
         self.foreign_names.extend(one.foreign_names.into_iter().take(room));
         for (lineage, mut names) in one.lineages {
@@ -163,6 +178,7 @@ impl<'a> Catalog<'a> {
 
     fn with_store(mut self, at: usize, store: &'a dyn Store, nodes: &mut HashSet<Node>) -> Result<Self> {
         self.stores.push(store);
+        let mut foreign = 0;
         let doubt = |why: &str| {
             Error::new(Code::ListingInDoubt, "read list", store.location())
                 .because(why.to_string())
@@ -181,7 +197,7 @@ impl<'a> Catalog<'a> {
                 match name {
                     Some(name) => self.take((index, store.name()), name, &entry, nodes),
                     None => {
-                        self.foreign += 1;
+                        foreign += 1;
                         if self.foreign_names.len() < MAX_FOREIGN_NAMES {
                             self.foreign_names
                                 .push(ForeignName { store: store.name().into(), name: entry.name.clone() });
@@ -191,7 +207,10 @@ impl<'a> Catalog<'a> {
                 last = Some(entry.name);
             }
             match page.next {
-                None => return Ok(self),
+                None => {
+                    self.foreign.push(foreign);
+                    return Ok(self);
+                }
                 Some(next) if after.as_ref().is_some_and(|a| *a >= next) => {
                     return Err(doubt("the list does not go on"));
                 }
@@ -231,7 +250,10 @@ impl<'a> Catalog<'a> {
                 let store_name = store_name.to_string();
                 self.temps.push((usize::from(store), Unfinished { store: store_name, name, size, modified }));
             }
-            Name::Marker | Name::Segment { .. } | Name::Trash(..) => {}
+            Name::Trash(lineage, at, was) => {
+                self.trash.push(TrashName { lineage, store, at, was, size });
+            }
+            Name::Marker | Name::Segment { .. } | Name::Freeze(_) => {}
         }
     }
 }
@@ -263,7 +285,12 @@ impl Catalog<'_> {
 
     /// Names that are not ours, in all stores.
     pub fn foreign(&self) -> u64 {
-        self.foreign
+        self.foreign.iter().sum()
+    }
+
+    /// Names that are not ours in the store at this place.
+    pub fn foreign_in(&self, store: u16) -> u64 {
+        self.foreign.get(usize::from(store)).copied().unwrap_or(0)
     }
 
     /// The first of them, each behind the name of its store.
@@ -274,6 +301,34 @@ impl Catalog<'_> {
     /// Rests of writes, with the place of their store.
     pub(super) fn temps(&self) -> &[(usize, Unfinished)] {
         &self.temps
+    }
+
+    /// All notes, in order of lineage, id, store, time.
+    pub(super) fn notes(&self) -> &[NoteName] {
+        &self.notes
+    }
+
+    /// Whether a store has a manifest of this id.
+    pub fn has_manifest(&self, lineage: LineageId, id: &SnapshotId, store: u16) -> bool {
+        self.copy(lineage, id, store).is_some_and(|copy| copy.manifest)
+    }
+
+    /// Stored and plain bytes of the newest snapshot in a store that can be read.
+    pub fn newest_sizes(&self, store: u16) -> Option<(u64, u64)> {
+        let here = |e: &Entry<'_>| e.copies.iter().any(|c| c.store == store && c.manifest);
+        let newest = self.all_entries().filter(here).max_by_key(|e| e.id().taken_at())?;
+        self.load(&newest).shown.map(|s| (s.manifest.size.stored, s.manifest.size.db))
+    }
+
+    /// What waits in the trash of all stores, in no order.
+    pub(super) fn trash(&self) -> &[TrashName] {
+        &self.trash
+    }
+
+    /// What one store has under one id.
+    pub(super) fn copy(&self, lineage: LineageId, id: &SnapshotId, store: u16) -> Option<&CopyNames> {
+        let key = (lineage, std::cmp::Reverse(id), store);
+        self.copies.binary_search_by(|c| c.key().cmp(&key)).ok().and_then(|at| self.copies.get(at))
     }
 
     pub fn stores(&self) -> &[&dyn Store] {

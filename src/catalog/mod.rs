@@ -17,6 +17,7 @@
 
 pub mod evidence;
 pub mod find;
+pub mod freeze;
 pub mod history;
 pub mod id;
 pub mod index;
@@ -26,6 +27,7 @@ pub mod manifest;
 pub mod names;
 pub mod note;
 pub mod place;
+pub mod prune;
 pub mod retention;
 pub mod shown;
 pub mod sweep;

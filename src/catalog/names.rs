@@ -35,13 +35,52 @@ pub enum Name {
     Note(LineageId, SnapshotId, NoteKind, Timestamp),
     /// `<lineage>/changes/<timeline>/<node>/<first, 20>-<last, 20>.seg.zst[.age]`
     Segment { lineage: LineageId, timeline: TimelineId, node: Node, first: i64, last: i64, codec: Codec },
-    /// `<lineage>/trash/…`, whatever stands behind it.
-    Trash(LineageId, String),
+    /// `<lineage>/trash/<time>-<name in snapshots>`: data, manifest or note of a removed snapshot, and when it was
+    /// removed.
+    Trash(LineageId, Timestamp, TrashedName),
+    /// `<lineage>/freeze.json`
+    Freeze(LineageId),
     /// `…/.refloat-tmp-<anything>`: a write that was under way, or never will be.
     Temp(String),
 }
 
+/// What a removed object was; its lineage is that of the trash.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TrashedName {
+    Data(SnapshotId, Codec),
+    Manifest(SnapshotId),
+    Note(SnapshotId, NoteKind, Timestamp),
+}
+
+impl TrashedName {
+    pub fn id(&self) -> &SnapshotId {
+        match self {
+            TrashedName::Data(id, _) | TrashedName::Manifest(id) | TrashedName::Note(id, ..) => id,
+        }
+    }
+
+    /// What it was called before.
+    pub fn before(self, lineage: LineageId) -> Name {
+        match self {
+            TrashedName::Data(id, codec) => Name::Data(lineage, id, codec),
+            TrashedName::Manifest(id) => Name::Manifest(lineage, id),
+            TrashedName::Note(id, kind, at) => Name::Note(lineage, id, kind, at),
+        }
+    }
+}
+
 impl Name {
+    /// What a part of a snapshot is called once it was removed at `at`; `None` for all other names.
+    pub fn in_trash(self, at: Timestamp) -> Option<Name> {
+        let (lineage, was) = match self {
+            Name::Data(lineage, id, codec) => (lineage, TrashedName::Data(id, codec)),
+            Name::Manifest(lineage, id) => (lineage, TrashedName::Manifest(id)),
+            Name::Note(lineage, id, kind, noted) => (lineage, TrashedName::Note(id, kind, noted)),
+            _ => return None,
+        };
+        Some(Name::Trash(lineage, time::to_millis(at), was))
+    }
+
     /// `None` is foreign.
     pub fn parse(name: &str) -> Option<Name> {
         if name == MARKER {
@@ -65,7 +104,8 @@ impl Name {
             ["timelines", file] => Some(Name::Timeline(lineage, file.strip_suffix(".json")?.parse().ok()?)),
             ["snapshots", file] => snapshot_file(lineage, file),
             ["changes", timeline, node, file] => segment(lineage, timeline, node, file),
-            ["trash", _, ..] => Some(Name::Trash(lineage, parts[2..].join("/"))),
+            ["freeze.json"] => Some(Name::Freeze(lineage)),
+            ["trash", file] => trashed(lineage, file),
             _ => None,
         }
     }
@@ -75,7 +115,7 @@ impl Name {
         match self {
             Name::Marker | Name::Temp(_) => None,
             Name::Lineage(l) | Name::Timeline(l, _) | Name::Data(l, ..) | Name::Manifest(l, _) => Some(*l),
-            Name::Note(l, ..) | Name::Segment { lineage: l, .. } | Name::Trash(l, _) => Some(*l),
+            Name::Note(l, ..) | Name::Segment { lineage: l, .. } | Name::Trash(l, ..) | Name::Freeze(l) => Some(*l),
         }
     }
 }
@@ -86,7 +126,7 @@ fn temp_place(dirs: &[&str]) -> bool {
         [] => true,
         [lineage, rest @ ..] => {
             lineage.parse::<LineageId>().is_ok()
-                && matches!(rest, [] | ["timelines" | "snapshots" | "trash"] | ["changes", ..] | ["trash", ..])
+                && matches!(rest, [] | ["timelines" | "snapshots" | "trash"] | ["changes", ..])
         }
     }
 }
@@ -111,6 +151,11 @@ fn snapshot_file(lineage: LineageId, file: &str) -> Option<Name> {
     let (front, at) = stem.split_at_checked(stem.len().checked_sub(COMPACT_LEN)?)?;
     let (id, kind) = front.strip_suffix('-')?.rsplit_once('.')?;
     Some(Name::Note(lineage, id.parse().ok()?, NoteKind::parse(kind)?, time::parse_compact(at)?))
+}
+
+fn trashed(lineage: LineageId, file: &str) -> Option<Name> {
+    let (at, rest) = file.split_at_checked(COMPACT_LEN)?;
+    snapshot_file(lineage, rest.strip_prefix('-')?)?.in_trash(time::parse_compact(at)?)
 }
 
 fn segment(lineage: LineageId, timeline: &str, node: &str, file: &str) -> Option<Name> {
@@ -140,7 +185,12 @@ impl fmt::Display for Name {
                 let age = if *codec == Codec::ZstdAge { ".age" } else { "" };
                 write!(f, "{lineage}/changes/{timeline}/{node}/{first:020}-{last:020}.seg.zst{age}")
             }
-            Name::Trash(l, rest) => write!(f, "{l}/trash/{rest}"),
+            Name::Trash(l, at, was) => {
+                let before = was.clone().before(*l).to_string();
+                let file = before.rsplit('/').next().unwrap_or_default();
+                write!(f, "{l}/trash/{}-{file}", time::compact(*at).unwrap_or_default())
+            }
+            Name::Freeze(l) => write!(f, "{l}/freeze.json"),
             Name::Temp(name) => f.write_str(name),
         }
     }
@@ -173,7 +223,7 @@ mod tests {
             ),
             (
                 format!("{L}/snapshots/{ID}.later2-20261201T000000000Z.json"),
-                Name::Note(lineage, id, NoteKind::Other("later2".into()), at),
+                Name::Note(lineage, id.clone(), NoteKind::Other("later2".into()), at),
             ),
             (
                 format!("{L}/changes/0001-89abcdef/cp1/00000000000000000002-00000000000000000009.seg.zst"),
@@ -186,7 +236,19 @@ mod tests {
                     codec: Codec::Zstd,
                 },
             ),
-            (format!("{L}/trash/a/b"), Name::Trash(lineage, "a/b".into())),
+            (
+                format!("{L}/trash/20261201T000000000Z-{ID}.db.zst"),
+                Name::Trash(lineage, at, TrashedName::Data(id.clone(), Codec::Zstd)),
+            ),
+            (
+                format!("{L}/trash/20261201T000000000Z-{ID}.json"),
+                Name::Trash(lineage, at, TrashedName::Manifest(id.clone())),
+            ),
+            (
+                format!("{L}/trash/20261201T000000000Z-{ID}.pin-20261201T000000000Z.json"),
+                Name::Trash(lineage, at, TrashedName::Note(id.clone(), NoteKind::Pin, at)),
+            ),
+            (format!("{L}/freeze.json"), Name::Freeze(lineage)),
             (".refloat-tmp-00ff".to_string(), Name::Temp(".refloat-tmp-00ff".into())),
             (format!("{L}/snapshots/.refloat-tmp-1"), Name::Temp(format!("{L}/snapshots/.refloat-tmp-1"))),
         ];
@@ -238,6 +300,13 @@ mod tests {
             &format!("{L}/changes/0001-89abcdef/cp1/00000000000000000009-00000000000000000002.seg.zst"),
             &format!("{L}/changes/0001-89abcdef/../00000000000000000002-00000000000000000009.seg.zst"),
             &format!("{L}/trash"),
+            &format!("{L}/trash/{ID}.json"),
+            &format!("{L}/trash/a/b"),
+            &format!("{L}/trash/20261201T000000000Z-{ID}"),
+            &format!("{L}/trash/20261201T000000000Z-lineage.json"),
+            &format!("{L}/trash/20261201T000000000Z/{ID}.json"),
+            &format!("{L}/snapshots/20261201T000000000Z-{ID}.json"),
+            &format!("{L}/freeze.json/x"),
             ".refloat-tmp-",
             "photos/.refloat-tmp-1",
             &format!("{L}/photos/.refloat-tmp-1"),

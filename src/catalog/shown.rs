@@ -16,6 +16,8 @@ pub struct Shown {
     pub pinned: bool,
     /// Names of the stores with manifest and data.
     pub stores: Vec<String>,
+    /// What the copy in each of them is worth, in the same order.
+    pub states: Vec<State>,
     /// Those of them in which a later look found damage.
     pub damaged_stores: Vec<String>,
 }
@@ -63,6 +65,7 @@ impl Shown {
             tags,
             pinned: pinned(copies),
             stores: copies.iter().map(|c| c.store.clone()).collect(),
+            states: if disputed { vec![State::Disputed; states.len()] } else { states },
             damaged_stores: damaged.map(|c| c.store.clone()).collect(),
             manifest,
         }

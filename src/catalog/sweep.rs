@@ -12,6 +12,7 @@ use serde::Serialize;
 use super::index::Catalog;
 use super::manifest::MAX_BYTES;
 use super::names::Name;
+use super::prune::Removals;
 use super::value::{LineageId, Node};
 use crate::error::{Code, Error, Result};
 use crate::store::Store;
@@ -72,11 +73,14 @@ impl SweepPlan {
             size: u.size,
             reason: reason.into(),
         };
+        // What a prune was about to move: it goes on with that itself, and may still find it in the trash.
+        let removals = Removals::of(catalog);
         let data = catalog
             .all_entries()
             .filter(|e| in_scope(e.lineage()) && *e.id().node() == scope.node)
-            .flat_map(|e| catalog.unfinished_of(&e))
-            .map(|u| item(u, "data of this node without a manifest"));
+            .flat_map(|e| catalog.unfinished_of(&e).into_iter().map(move |u| (e, u)))
+            .filter(|(e, (store, _))| removals.newest(*store, e.lineage(), e.id()).is_none())
+            .map(|(_, u)| item(u, "data of this node without a manifest"));
         SweepPlan { items: data.collect() }
     }
 

@@ -136,6 +136,20 @@ impl Store for MemStore {
         }
     }
 
+    fn renames(&self) -> bool {
+        true
+    }
+
+    fn rename(&self, name: &str, to: &str) -> Result<()> {
+        let mut objects = self.objects.lock().unwrap();
+        if objects.contains_key(to) {
+            return Err(Error::new(Code::AlreadyExists, "rename object", to));
+        }
+        let bytes = objects.remove(name).ok_or_else(|| Error::new(Code::NotFound, "rename object", name))?;
+        objects.insert(to.into(), bytes);
+        Ok(())
+    }
+
     fn space(&self) -> Result<Option<StoreSpace>> {
         Ok(None)
     }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
-use super::{completions, config, db, snapshot, store};
+use super::{completions, config, db, prune, snapshot, store};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -14,9 +14,10 @@ Examples:
   refloat snapshot list                     what there is, newest first
   refloat snapshot verify latest            check the stored bytes again
   refloat snapshot export latest --to FILE  a file that `etcdutl snapshot restore` accepts
+  refloat prune --dry-run                   why each snapshot stays or goes
   refloat db check FILE                     check any etcd database file
 
-Exit codes: 0 ok, 64 usage, 65 data invalid or disputed, 66 not found, 69 member unavailable, 70 internal,
+Exit codes: 0 ok, 2 a dry run shows changes, 64 usage, 65 data invalid or disputed, 66 not found, 69 member unavailable, 70 internal,
 73 cannot create, 74 input/output, 75 try again later, 77 permission, 78 configuration, 130 canceled.";
 
 /// Guarded, verified etcd snapshots for self-run Kubernetes control planes
@@ -34,6 +35,8 @@ pub(super) enum Command {
     /// Take, list, show, verify and export snapshots
     #[command(subcommand)]
     Snapshot(snapshot::Command),
+    /// Remove what the retention rules let go, after showing why
+    Prune(prune::PruneArgs),
     /// Places for backups
     #[command(subcommand)]
     Store(store::Command),

@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 use tokio_util::sync::CancellationToken;
 
 use super::args::Global;
+use super::failure;
 use super::output::Output;
 use crate::config::{self, Loaded, Settings, StoreSettings, Surroundings};
 use crate::error::{Code, Error, Exit, Result};
@@ -69,6 +70,11 @@ impl Context {
                 .because("no store of this name is configured")
                 .remedy(format!("name one of: {}", known.join(", ")))
         })
+    }
+
+    /// Tells an error of one of several parts, whose result is printed all the same.
+    pub fn fail(&self, error: &Error) {
+        failure::print(error, self.output.format());
     }
 
     /// The name of `--store`, which must be configured; empty for all stores.

@@ -6,15 +6,18 @@
 mod args;
 mod completions;
 mod config;
+mod confirm;
 mod context;
 pub mod db;
 pub mod failure;
 pub mod list;
 pub mod output;
 mod progress;
+mod prune;
 mod signals;
 pub mod snapshot;
 pub mod store;
+mod stream;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -119,6 +122,7 @@ async fn dispatch(cli: Cli, cancel: CancellationToken) -> Result<Ending> {
 async fn command(command: Command, context: &Context) -> Result<Ending> {
     match command {
         Command::Snapshot(command) => snapshot::run(command, context).await,
+        Command::Prune(args) => prune::run(args, context).await,
         Command::Store(command) => store::run(command, context).await,
         Command::Db(command) => db::run(command, context).await,
         Command::Config(command) => config::run(command, context),

@@ -105,6 +105,21 @@ pub enum MinFree {
     Bytes(u64),
 }
 
+impl MinFree {
+    /// kubelet evicts pods below 15 % free; stay well away from that on its disk, and from etcd's.
+    const SHARED_FLOOR: u64 = 2 << 30;
+
+    /// Bytes that are left to others on a file system of `total` bytes. `shared`: kubelet's or etcd's directory lies
+    /// there too.
+    pub fn bytes(self, total: u64, shared: bool) -> u64 {
+        match (self, shared) {
+            (MinFree::Bytes(n), _) => n,
+            (MinFree::Auto, true) => MinFree::SHARED_FLOOR.max(total / 5),
+            (MinFree::Auto, false) => total / 20,
+        }
+    }
+}
+
 /// Whose snapshots count in retention.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]

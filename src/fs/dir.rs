@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use nix::errno::Errno;
-use nix::fcntl::{OFlag, OpenHow, ResolveFlag, open, openat2, renameat};
+use nix::fcntl::{OFlag, OpenHow, RenameFlags, ResolveFlag, open, openat2, renameat, renameat2};
 use nix::sys::stat::{Mode, fstat, mkdirat};
 use nix::unistd::{UnlinkatFlags, fsync, unlinkat};
 
@@ -201,20 +201,56 @@ impl Dir {
         Staged::new(self)
     }
 
-    /// Removes a regular file durably; a directory, a link or anything on another file system is refused.
-    /// `NotFound` if it is missing.
+    /// Removes a regular file durably; a directory, a link, anything on another file system or with a second name
+    /// (hard link) is refused. `NotFound` if it is missing.
     pub fn remove_file(&self, rel: &str) -> Result<()> {
+        const WHAT: &str = "remove file";
+        let (parent, leaf) = self.own_file(WHAT, rel)?;
+        unlinkat(&parent, leaf, UnlinkatFlags::NoRemoveDir).map_err(|e| os::create_error(WHAT, self.shown(rel), e))?;
+        parent.sync()
+    }
+
+    /// Gives a regular file another name beneath, durably: after a crash it has the old name or the new one. Refused
+    /// for all that [`Dir::remove_file`] refuses; `AlreadyExists` if the name is taken. The directory that is to hold
+    /// it must exist.
+    pub fn rename_file(&self, rel: &str, to: &str) -> Result<()> {
+        const WHAT: &str = "rename file";
+        let (from, leaf) = self.own_file(WHAT, rel)?;
+        let (into, new) = self.parent(to)?;
+        let failed = |e| os::create_error(WHAT, format!("{} to {to}", self.shown(rel)), e);
+        match renameat2(&from, leaf, &into, new, RenameFlags::RENAME_NOREPLACE) {
+            // Not every file system knows the flag; there nobody else takes the name between look and rename.
+            Err(Errno::EINVAL | Errno::ENOSYS | Errno::EOPNOTSUPP) => match into.stat(new.as_ref())? {
+                Some(_) => Err(Errno::EEXIST),
+                None => renameat(&from, leaf, &into, new),
+            },
+            other => other,
+        }
+        .map_err(failed)?;
+        into.sync()?;
+        if into.identity == from.identity { Ok(()) } else { from.sync() }
+    }
+
+    /// Refuses what [`Dir::remove_file`] would refuse.
+    pub fn check_own(&self, rel: &str) -> Result<()> {
+        self.own_file("look at file", rel).map(drop)
+    }
+
+    /// The directory of a file that refloat may have written, and its name there.
+    fn own_file<'n>(&self, what: &str, rel: &'n str) -> Result<(Dir, &'n str)> {
         let (parent, leaf) = self.parent(rel)?;
-        let failed = |e| os::create_error("remove file", self.shown(rel), e);
+        let failed = |e| os::create_error(what, self.shown(rel), e);
         let stat = parent.stat(leaf.as_ref())?.ok_or_else(|| failed(Errno::ENOENT))?;
         if stat.kind != Kind::File {
-            return Err(os::irregular("remove file", self.shown(rel)));
+            return Err(os::irregular(what, self.shown(rel)));
         }
         if stat.identity.0 != self.identity.0 {
             return Err(failed(Errno::EXDEV));
         }
-        unlinkat(&parent, leaf, UnlinkatFlags::NoRemoveDir).map_err(failed)?;
-        parent.sync()
+        if stat.links > 1 {
+            return Err(os::linked(what, self.shown(rel), stat.links));
+        }
+        Ok((parent, leaf))
     }
 }
 

@@ -34,6 +34,8 @@ pub struct Stat {
     /// Bytes.
     pub size: u64,
     pub modified: jiff::Timestamp,
+    /// Names that lead to it.
+    pub links: u64,
     /// Device and inode.
     pub identity: (u64, u64),
 }
@@ -85,7 +87,8 @@ impl Stat {
         // A time outside of years -9999 to 9999 can only be damage; the epoch is the harmless reading.
         let nanos = i32::try_from(raw.st_mtime_nsec).unwrap_or(0);
         let modified = jiff::Timestamp::new(raw.st_mtime, nanos).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
-        Stat { kind, size: u64::try_from(raw.st_size).unwrap_or(0), modified, identity: (raw.st_dev, raw.st_ino) }
+        let size = u64::try_from(raw.st_size).unwrap_or(0);
+        Stat { kind, size, modified, links: raw.st_nlink, identity: (raw.st_dev, raw.st_ino) }
     }
 }
 

@@ -99,6 +99,13 @@ pub fn irregular(what: &str, on: impl Into<String>) -> Error {
         .remedy("move it out of the way")
 }
 
+/// A file that refloat wrote has one name; another one is somebody else's.
+pub fn linked(what: &str, on: impl Into<String>, links: u64) -> Error {
+    Error::new(Code::CannotCreate, what, on)
+        .because(format!("it has {links} names (hard links): refloat gives a file one"))
+        .remedy("look who made the other one; remove this name by hand if it may go")
+}
+
 fn kind_word(kind: &std::fs::FileType) -> &'static str {
     if kind.is_dir() {
         "directory"

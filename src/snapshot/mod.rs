@@ -11,8 +11,10 @@
 //! | what live members say at the same revision | [`agreement`] |
 //! | which cluster and which history | [`evidence`] |
 //! | data, then manifest, store by store | [`record`], [`publish`] |
+//! | room for it: what killed runs left, then what retention lets go | [`making_room`], [`prune`](mod@prune) |
 //! | all of it, under one lock | [`take`], [`state`], [`stores`]; asked and answered in [`outcome`] |
 //!
+//! [`prune`](mod@prune) removes by the rules, [`retire`] what a person names.
 //! [`check`] and [`export`] work on what is stored, [`open`] on any database file; [`progress`] is how work
 //! tells that it moves.
 
@@ -22,12 +24,15 @@ pub mod check;
 pub mod evidence;
 pub mod export;
 pub mod judge;
+pub mod making_room;
 pub mod open;
 pub mod outcome;
 pub mod preflight;
 pub mod progress;
+pub mod prune;
 pub mod publish;
 pub mod record;
+pub mod retire;
 pub mod room;
 pub mod state;
 pub mod stores;

@@ -1,12 +1,9 @@
 //! Whether a snapshot fits, decided before its first byte (design §6.1), with the numbers.
 
-use crate::config::MinFree;
 use crate::error::{Code, Error};
 
 /// Room beyond the expected size: for growth while streaming, and for the file system's own needs.
 const MARGIN: u64 = 256 << 20;
-/// kubelet evicts pods below 15 % free; stay well away from that on its disk, and from etcd's.
-const SHARED_FLOOR: u64 = 2 << 30;
 
 /// What the decision needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,11 +14,10 @@ pub struct Room {
     pub last: Option<(u64, u64)>,
     /// Of the file system; `None` where the backend has no such notion.
     pub space: Option<(u64, u64)>,
-    pub min_free: MinFree,
-    /// kubelet's or etcd's directory lies on the same file system.
-    pub shared: bool,
+    /// Bytes of that file system that are left to others (`min_free`).
+    pub reserved: u64,
     pub max_bytes: Option<u64>,
-    /// Bytes that the store's snapshots take now.
+    /// Bytes that count for `max_bytes` now.
     pub used: u64,
 }
 
@@ -42,15 +38,6 @@ impl Room {
         expected.saturating_add(expected / 4).saturating_add(MARGIN)
     }
 
-    /// Bytes that are left to others.
-    pub fn reserved(&self, total: u64) -> u64 {
-        match (self.min_free, self.shared) {
-            (MinFree::Bytes(n), _) => n,
-            (MinFree::Auto, true) => SHARED_FLOOR.max(total / 5),
-            (MinFree::Auto, false) => total / 20,
-        }
-    }
-
     /// `TooLittleSpace` with the numbers when it does not fit.
     pub fn check(&self, store: &str) -> Result<(), Error> {
         let short = |why: String, remedy: &str| {
@@ -60,7 +47,7 @@ impl Room {
         };
         let (needed, expected) = (self.needed(), self.expected());
         if let Some((total, free)) = self.space {
-            let reserved = self.reserved(total);
+            let reserved = self.reserved;
             if free < needed.saturating_add(reserved) {
                 return short(
                     format!(
@@ -86,12 +73,13 @@ impl Room {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::MinFree;
 
     const GIB: u64 = 1 << 30;
 
     fn room() -> Room {
         let space = Some((100 * GIB, 50 * GIB));
-        Room { db_size: GIB, last: None, space, min_free: MinFree::Auto, shared: false, max_bytes: None, used: 0 }
+        Room { db_size: GIB, last: None, space, reserved: 5 * GIB, max_bytes: None, used: 0 }
     }
 
     #[test]
@@ -99,10 +87,10 @@ mod tests {
         assert_eq!(room().needed(), GIB + GIB / 4 + MARGIN);
         assert_eq!(Room { last: Some((3, 10)), ..room() }.expected(), (GIB * 3).div_ceil(10));
         assert_eq!(Room { last: Some((3, 0)), ..room() }.expected(), GIB);
-        assert_eq!(room().reserved(100 * GIB), 5 * GIB);
-        assert_eq!(Room { shared: true, ..room() }.reserved(100 * GIB), 20 * GIB);
-        assert_eq!(Room { shared: true, ..room() }.reserved(GIB), 2 * GIB);
-        assert_eq!(Room { min_free: MinFree::Bytes(7), shared: true, ..room() }.reserved(GIB), 7);
+        assert_eq!(MinFree::Auto.bytes(100 * GIB, false), 5 * GIB);
+        assert_eq!(MinFree::Auto.bytes(100 * GIB, true), 20 * GIB);
+        assert_eq!(MinFree::Auto.bytes(GIB, true), 2 * GIB);
+        assert_eq!(MinFree::Bytes(7).bytes(GIB, true), 7);
     }
 
     #[test]

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use super::progress::Progress;
 use super::publish::StoreOutcome;
 use super::room::Room;
-use crate::catalog::{Catalog, LineageId, Manifest};
+use crate::catalog::prune::usage;
+use crate::catalog::{Catalog, LineageId, Manifest, Node, SnapshotId};
 use crate::config::{Settings, StoreSettings};
 use crate::error::{Code, Error, Result};
 use crate::fs::Dir;
@@ -71,6 +72,14 @@ impl OpenStores {
         }
     }
 
+    /// A person named what is to go: then a store that fails is a failure of all.
+    pub fn or_any_failure(mut self) -> Result<OpenStores> {
+        match self.take_failed().into_iter().next() {
+            Some((_, error)) => Err(error),
+            None => Ok(self),
+        }
+    }
+
     fn or_first_failure(mut self) -> Result<OpenStores> {
         if !self.good.is_empty() {
             return Ok(self);
@@ -96,6 +105,11 @@ impl OpenStores {
         self.known.lineage()?.parse().ok()
     }
 
+    /// The snapshot that this node published last in the store at this configured path.
+    pub fn newest(&self, path: &Path) -> Option<SnapshotId> {
+        self.known.get(path)?.newest_id.as_deref()?.parse().ok()
+    }
+
     /// For the catalogue.
     pub fn list(&self) -> Vec<&dyn Store> {
         self.good.iter().map(|s| &*s.store as &dyn Store).collect()
@@ -105,9 +119,14 @@ impl OpenStores {
         &self.failed
     }
 
+    /// Takes the failures out.
+    pub fn take_failed(&mut self) -> Vec<(String, Error)> {
+        std::mem::take(&mut self.failed)
+    }
+
     /// Failures as outcomes of a take.
     pub fn failures(&mut self) -> Vec<StoreOutcome> {
-        self.failed.drain(..).map(|(name, error)| StoreOutcome { name, result: Err(error) }).collect()
+        self.take_failed().into_iter().map(|(name, error)| StoreOutcome { name, result: Err(error) }).collect()
     }
 
     /// The store whose file system takes the stream: the first one.
@@ -115,14 +134,13 @@ impl OpenStores {
         self.good.first().cloned().ok_or_else(|| Error::new(Code::Internal, "choose store", "").because("none is open"))
     }
 
-    /// Whether a snapshot of a database of this size fits into each: expected and needed bytes, or the refusal.
-    pub fn check_room(&self, db_size: u64) -> Vec<(String, Result<(u64, u64)>)> {
-        let fits = |opened: &Opened| {
-            let room = room(opened, db_size)?;
-            room.check(&opened.name)?;
-            Ok((room.expected(), room.needed()))
+    /// What the decision whether a snapshot of a database of this size fits needs, for each that was listed.
+    pub fn rooms(&self, catalog: &Catalog<'_>, node: &Node, db_size: u64) -> Vec<(&Opened, Result<Room>)> {
+        let facts = |opened: &Opened| {
+            let at = catalog.stores().iter().position(|s| s.name() == opened.name)?;
+            Some(room(opened, catalog, u16::try_from(at).ok()?, node, db_size))
         };
-        self.good.iter().map(|opened| (opened.name.clone(), fits(opened))).collect()
+        self.good.iter().filter_map(|opened| facts(opened).map(|room| (opened, room))).collect()
     }
 
     /// Sets aside the stores that have no room; an error when none is left.
@@ -187,16 +205,22 @@ pub fn request(settings: &StoreSettings, mode: Mode) -> OpenStore {
 }
 
 /// Facts for the decision whether a snapshot fits.
-fn room(opened: &Opened, db_size: u64) -> Result<Room> {
-    let store = &*opened.store;
-    let catalog = Catalog::read(&[store as &dyn Store])?;
-    let newest = catalog.all_entries().filter(|e| e.has_manifest()).max_by_key(|e| e.id().taken_at());
-    let last = newest.and_then(|e| catalog.load(&e).shown).map(|s| (s.manifest.size.stored, s.manifest.size.db));
-    let used = catalog.stored_bytes();
-    let space = store.space()?.map(|s| (s.total, s.free));
-    let shared = NEIGHBOURS.iter().any(|path| shares_device(store.dir(), Path::new(path)));
-    let StoreSettings { min_free, max_bytes, .. } = opened.settings;
-    Ok(Room { db_size, last, space, min_free, shared, max_bytes, used })
+fn room(opened: &Opened, catalog: &Catalog<'_>, at: u16, node: &Node, db_size: u64) -> Result<Room> {
+    let space = opened.store.space()?;
+    Ok(Room {
+        db_size,
+        last: catalog.newest_sizes(at),
+        space: space.map(|s| (s.total, s.free)),
+        reserved: space.map_or(0, |s| reserved(opened, s.total)),
+        max_bytes: opened.settings.max_bytes,
+        used: usage(catalog, at, opened.settings.scope, node).used,
+    })
+}
+
+/// Bytes of the store's file system, which has `total`, that are left to others.
+pub fn reserved(opened: &Opened, total: u64) -> u64 {
+    let shared = NEIGHBOURS.iter().any(|path| shares_device(opened.store.dir(), Path::new(path)));
+    opened.settings.min_free.bytes(total, shared)
 }
 
 fn shares_device(dir: &Dir, path: &Path) -> bool {

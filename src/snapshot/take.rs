@@ -1,6 +1,5 @@
 //! One snapshot from the lock to the manifest: the order of the steps, and what a failure of each means.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,26 +10,25 @@ use super::agreement;
 use super::capture::{Captured, capture, lie};
 use super::evidence;
 use super::judge::{Judgement, Object, judge};
+use super::making_room::Asking;
 use super::outcome::{Outcome, Preflight, TakeRequest, Taken};
 use super::preflight::{Fit, preflight};
 use super::progress::Progress;
 use super::publish::Publication;
 use super::record;
 use super::state::{lock, node, open_state};
-use super::stores::{OpenStores, Opened};
+use super::stores::OpenStores;
 use crate::catalog::history::Seen;
 use crate::catalog::{
-    Agreement, AgreementResult, Catalog, EtcdId, Evidence, Node, Placement, Reason, Shown, SweepPlan, SweepScope,
-    TailAt, place, read_known, shown,
+    Agreement, AgreementResult, Catalog, EtcdId, Evidence, Placement, Reason, Shown, TailAt, place, read_known, shown,
 };
 use crate::config::Settings;
 use crate::crash;
 use crate::error::{Code, Error, Result};
 use crate::etcd::StreamLimits;
 use crate::format::check::{Content, Options};
-use crate::fs::Tenancy;
+use crate::store::PlainFile;
 use crate::store::codec::Framed;
-use crate::store::{PlainFile, Store};
 
 /// Slowest stream that still ends within its deadline, bytes a second.
 const SLOWEST: u64 = 5 << 20;
@@ -57,10 +55,11 @@ pub async fn take(
         () = cancel.cancelled() => return Err(Error::new(Code::Canceled, "take snapshot", "")),
     };
     fit.warnings.iter().for_each(|w| progress.warn(w));
-    if !request.dry_run {
-        sweep(&stores, &node, EtcdId(fit.status.cluster_id), &*progress);
-    }
-    let rooms = stores.check_room(fit.status.db_size);
+    let cluster = EtcdId(fit.status.cluster_id);
+    let rooms = {
+        let ask = Asking { settings, node: &node, cluster, dry_run: request.dry_run, db_size: fit.status.db_size };
+        ask.rooms(&stores, &*progress, cancel)
+    };
     if request.dry_run {
         return Ok(Outcome::Preflight(Preflight {
             member: fit.chosen.info.as_ref().map(|i| i.label()).unwrap_or_default(),
@@ -174,40 +173,6 @@ pub async fn take(
 /// Whether writing failed, not the stream: that one has codes of its own.
 fn is_of_store(error: &Error) -> bool {
     matches!(error.code(), Code::Io | Code::StoreNotWritable | Code::StoreVanished | Code::TooLittleSpace)
-}
-
-/// Removes what killed runs of this node left of this cluster's lineages.
-fn sweep(stores: &OpenStores, node: &Node, cluster: EtcdId, progress: &dyn Progress) {
-    let (mut list, mut alone): (Vec<&dyn Store>, Vec<Tenancy>) = (Vec::new(), Vec::new());
-    for Opened { store, .. } in stores.good() {
-        // Listing and removing must both happen while nobody writes: what is half written looks left over.
-        match Tenancy::alone(store.dir()).and_then(|only| only.map(|t| store.sweep().map(|_| t)).transpose()) {
-            Ok(Some(tenancy)) => {
-                alone.push(tenancy);
-                list.push(&**store);
-            }
-            Ok(None) => tracing::info!("nothing is swept in store {}: somebody writes there", store.name()),
-            Err(error) => progress.warn(&error.line()),
-        }
-    }
-    let (catalog, unread) = Catalog::read_available(&list);
-    // No list, no sweep; the take itself needs none.
-    for (store, error) in unread {
-        progress.warn(&format!("nothing is swept in store {store}: {}", error.line()));
-    }
-    let ours = |timelines: &[crate::catalog::KnownTimeline]| timelines.iter().any(|t| t.cluster_id == Some(cluster));
-    let lineages: BTreeSet<_> = read_known(&catalog).into_iter().filter(|l| ours(&l.timelines)).map(|l| l.id).collect();
-    let scope = SweepScope { node: node.clone(), lineages: Some(lineages) };
-    let report = SweepPlan::new(&catalog, &scope).act(&catalog);
-    for item in &report.removed {
-        progress.warn(&format!(
-            "removed a leftover of a killed run from store {}: {} ({} bytes)",
-            item.store, item.name, item.size
-        ));
-    }
-    for kept in &report.kept {
-        progress.warn(&format!("left {} in store {}: {}", kept.name, kept.store, kept.reason));
-    }
 }
 
 /// Second pass, over the bytes as they are stored.

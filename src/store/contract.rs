@@ -53,6 +53,20 @@ pub trait Store: Send + Sync {
     fn list(&self, prefix: &str, after: Option<&str>, limit: usize) -> Result<Page>;
     /// Removes one object; `Code::NotFound` when absent.
     fn delete(&self, name: &str) -> Result<()>;
+    /// Refuses what [`Store::delete`] and [`Store::rename`] would refuse, before anything is done.
+    fn check_removable(&self, name: &str) -> Result<()> {
+        self.open(name).map(drop)
+    }
+    /// Whether [`Store::rename`] works: removed objects can then wait in a trash.
+    fn renames(&self) -> bool {
+        false
+    }
+    /// Gives one object another name, durably, without writing its bytes again; `Code::NotFound` when absent,
+    /// `Code::AlreadyExists` when the new name is taken.
+    fn rename(&self, name: &str, to: &str) -> Result<()> {
+        Err(Error::new(Code::Internal, "rename object", format!("{name} to {to} in store {}", self.name()))
+            .because("this kind of store cannot"))
+    }
     /// `None` where the backend has no such notion.
     fn space(&self) -> Result<Option<StoreSpace>>;
 }

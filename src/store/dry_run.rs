@@ -17,6 +17,10 @@ pub enum Planned {
     Delete {
         name: String,
     },
+    Rename {
+        name: String,
+        to: String,
+    },
 }
 
 /// Reads go through; creates and deletes are recorded, and refused where the real ones would be refused.
@@ -36,6 +40,11 @@ impl<S: Store> DryRun<S> {
         self.lock().clone()
     }
 
+    /// The store behind it.
+    pub fn into_inner(self) -> S {
+        self.inner
+    }
+
     fn lock(&self) -> MutexGuard<'_, Vec<Planned>> {
         self.planned.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -45,6 +54,8 @@ impl<S: Store> DryRun<S> {
         let last = planned.iter().rev().find_map(|p| match p {
             Planned::Create { name: n, .. } if n == name => Some(true),
             Planned::Delete { name: n } if n == name => Some(false),
+            Planned::Rename { name: n, .. } if n == name => Some(false),
+            Planned::Rename { to, .. } if to == name => Some(true),
             _ => None,
         });
         match last {
@@ -106,6 +117,27 @@ impl<S: Store> Store for DryRun<S> {
             return Err(Error::new(Code::NotFound, "delete object", format!("{name} in store {}", self.name())));
         }
         planned.push(Planned::Delete { name: name.into() });
+        Ok(())
+    }
+
+    fn check_removable(&self, name: &str) -> Result<()> {
+        self.inner.check_removable(name)
+    }
+
+    fn renames(&self) -> bool {
+        self.inner.renames()
+    }
+
+    fn rename(&self, name: &str, to: &str) -> Result<()> {
+        let mut planned = self.lock();
+        let refused = |code| Err(Error::new(code, "rename object", format!("{name} in store {}", self.name())));
+        if !self.exists(&planned, name)? {
+            return refused(Code::NotFound);
+        }
+        if self.exists(&planned, to)? {
+            return refused(Code::AlreadyExists);
+        }
+        planned.push(Planned::Rename { name: name.into(), to: to.into() });
         Ok(())
     }
 

@@ -1,7 +1,7 @@
 //! A store on a directory.
 
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::list::{is_reserved, list};
 use super::{Marker, Page, PlainFile, Store, StoreSpace, shown};
@@ -19,6 +19,8 @@ const COPY: usize = 1024 * 1024;
 #[derive(Debug, Clone)]
 pub struct LocalStore {
     dir: Dir,
+    /// As configured, links not resolved: only ever compared with the handle.
+    configured: PathBuf,
     name: String,
     /// Empty for an empty directory that was only opened for reading.
     id: String,
@@ -26,8 +28,8 @@ pub struct LocalStore {
 }
 
 impl LocalStore {
-    pub(super) fn new(dir: Dir, name: String, id: String, writable: bool) -> LocalStore {
-        LocalStore { dir, name, id, writable }
+    pub(super) fn new(dir: Dir, configured: PathBuf, name: String, id: String, writable: bool) -> LocalStore {
+        LocalStore { dir, configured, name, id, writable }
     }
 
     /// The real path, for people.
@@ -61,17 +63,27 @@ impl LocalStore {
         sweep_staged(&self.dir).map_err(|e| self.write_failed(e, "sweep store", ""))
     }
 
-    /// `StoreVanished` unless the marker is still the one that was found on opening.
+    /// `StoreVanished` unless the configured path still leads to this directory and its marker is the one that was
+    /// found on opening. What was swapped, moved or mounted over meanwhile is noticed here, and nowhere touched.
     pub fn check_marker(&self) -> Result<()> {
-        let now = Marker::read(&self.dir)?.map(|m| m.id);
-        if now.as_deref() == Some(self.id.as_str()) {
-            return Ok(());
-        }
-        let why = match now {
-            Some(id) => format!("it was store {}, now it is store {id}", self.id),
-            None => format!("the marker of store {} is gone", self.id),
+        let gone = |why: String| {
+            Err(Error::new(Code::StoreVanished, "check marker of store", self.shown())
+                .because(why)
+                .remedy("see what happened to that directory; nothing more was changed in it"))
         };
-        Err(Error::new(Code::StoreVanished, "check marker of store", self.shown()).because(why))
+        match Dir::open(&self.configured) {
+            Ok(now) if now.identity() == self.dir.identity() => {}
+            Ok(now) => {
+                let (configured, now) = (self.configured.display(), now.path().display());
+                return gone(format!("{configured} leads to another directory now ({now})"));
+            }
+            Err(e) => return gone(format!("{} leads nowhere now: {}", self.configured.display(), e.line())),
+        }
+        match Marker::read(&self.dir)?.map(|m| m.id) {
+            Some(id) if id == self.id => Ok(()),
+            Some(id) => gone(format!("it was store {}, now it is store {id}", self.id)),
+            None => gone(format!("the marker of store {} is gone", self.id)),
+        }
     }
 
     /// Total and free bytes as the file system gives them.
@@ -180,6 +192,28 @@ impl Store for LocalStore {
         self.check_writable("delete object")?;
         self.check_marker()?;
         self.dir.remove_file(name).map_err(|e| self.write_failed(e, "delete object", name))
+    }
+
+    fn check_removable(&self, name: &str) -> Result<()> {
+        const WHAT: &str = "remove object";
+        self.check_name(WHAT, name)?;
+        self.check_writable(WHAT)?;
+        self.dir.check_own(name).map_err(|e| self.failed(e, WHAT, name))
+    }
+
+    fn renames(&self) -> bool {
+        true
+    }
+
+    fn rename(&self, name: &str, to: &str) -> Result<()> {
+        const WHAT: &str = "rename object";
+        self.check_name(WHAT, name)?;
+        self.check_name(CREATE, to)?;
+        self.check_writable(WHAT)?;
+        self.check_marker()?;
+        self.parents(to)
+            .and_then(|()| self.dir.rename_file(name, to))
+            .map_err(|e| self.write_failed(e, WHAT, &format!("{name} to {to}")))
     }
 
     fn space(&self) -> Result<Option<StoreSpace>> {

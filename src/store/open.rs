@@ -14,6 +14,8 @@ use crate::fs::{Dir, STAGED_PREFIX, is_not_a_directory, is_out_of_space, is_refu
 pub enum Mode {
     /// List and read; works without write permission. An empty directory is a store without objects.
     Read,
+    /// List, read and remove: nothing is made but names in the trash, so it works on a full file system.
+    Remove,
     /// Also create and delete; an existing empty directory becomes a store.
     Write,
     /// `refloat store init`: a person decided that this directory is to be a store.
@@ -86,7 +88,7 @@ fn decide(found: &Found, mode: Mode, known_id: Option<&str>) -> Decision {
         (_, Mode::Init, _) => Decision::Initialise,
         (_, _, Some(_)) => Decision::Vanished,
         (Found::Empty, Mode::Write, None) => Decision::Initialise,
-        (Found::Empty, Mode::Read, None) => Decision::Blank,
+        (Found::Empty, Mode::Read | Mode::Remove, None) => Decision::Blank,
         (Found::Other(_), _, None) => Decision::Foreign,
     }
 }
@@ -125,7 +127,7 @@ impl LocalStore {
             Decision::Vanished => return Err(vanished(config, &on, &found, known)),
             Decision::Use | Decision::Initialise | Decision::Blank => {}
         }
-        if config.mode != Mode::Read {
+        if matches!(config.mode, Mode::Write | Mode::Init) {
             check_writable(&dir, &on)?;
         }
         let id = match (decision, found) {
@@ -133,7 +135,7 @@ impl LocalStore {
             (_, Found::Marker(id)) => id,
             _ => String::new(),
         };
-        Ok(LocalStore::new(dir, config.name.clone(), id, config.mode != Mode::Read))
+        Ok(LocalStore::new(dir, path, config.name.clone(), id, config.mode != Mode::Read))
     }
 }
 

@@ -17,6 +17,7 @@ pub enum Call {
     Open,
     List,
     Delete,
+    Rename,
     Space,
 }
 
@@ -50,6 +51,11 @@ pub struct Unreliable<S> {
 impl<S: Store> Unreliable<S> {
     pub fn new(inner: S) -> Unreliable<S> {
         Unreliable { inner, script: Vec::new(), calls: Mutex::default() }
+    }
+
+    /// The store behind it.
+    pub fn into_inner(self) -> S {
+        self.inner
     }
 
     /// The `nth` call of that kind (from 1) goes wrong.
@@ -175,6 +181,19 @@ impl<S: Store> Store for Unreliable<S> {
     fn delete(&self, name: &str) -> Result<()> {
         let fault = self.enter(Call::Delete)?;
         self.lose(Call::Delete, fault, self.inner.delete(name))
+    }
+
+    fn check_removable(&self, name: &str) -> Result<()> {
+        self.inner.check_removable(name)
+    }
+
+    fn renames(&self) -> bool {
+        self.inner.renames()
+    }
+
+    fn rename(&self, name: &str, to: &str) -> Result<()> {
+        let fault = self.enter(Call::Rename)?;
+        self.lose(Call::Rename, fault, self.inner.rename(name, to))
     }
 
     fn space(&self) -> Result<Option<StoreSpace>> {

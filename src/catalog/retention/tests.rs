@@ -8,7 +8,7 @@ use insta::assert_snapshot;
 use jiff::SignedDuration;
 use jiff::tz::TimeZone;
 
-use super::testing::{Case, HOUR, LINEAGE, MIB, NO_RULES, at, candidate, trashed};
+use super::testing::{Case, HOUR, MIB, NO_RULES, at, candidate, trashed};
 use super::*;
 use crate::catalog::{LineageId, State, TimelineId};
 use crate::config::{RetentionSettings, Scope};

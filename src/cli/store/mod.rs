@@ -1,6 +1,7 @@
 //! `refloat store`.
 
 mod document;
+mod retire;
 
 use clap::{Args, Subcommand};
 
@@ -24,6 +25,8 @@ pub enum Command {
     List(ListArgs),
     /// Look whether each store can be read, written and trusted
     Check(CheckArgs),
+    /// Remove all snapshots of a cluster, a history or a node that is no more
+    Retire(retire::RetireArgs),
 }
 
 #[derive(Debug, Args)]
@@ -54,6 +57,7 @@ pub async fn run(command: Command, context: &Context) -> Result<Ending> {
         Command::Init(args) => init(args, context).await,
         Command::List(args) => list(args, context).await,
         Command::Check(args) => check(args, context).await,
+        Command::Retire(args) => retire::retire(args, context).await,
     }
 }
 

@@ -1,0 +1,188 @@
+//! `refloat prune`.
+
+mod document;
+
+use clap::Args;
+use jiff::Timestamp;
+use sha2::{Digest as _, Sha256};
+
+use super::confirm::confirm;
+use super::context::{Context, Ending, aside};
+use super::output::size;
+use super::stream;
+use crate::catalog::Digest;
+use crate::error::{Code, Error, Exit, Result};
+use crate::snapshot::prune::{Pruner, Request, held};
+use crate::snapshot::state;
+use crate::snapshot::stores::OpenStores;
+use crate::store::Mode;
+
+use document::{PruneDocument, StoreRun};
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  refloat prune --dry-run             each snapshot with the reasons why it stays or goes; exit code 2 if any goes
+  refloat prune                       the same, then asks
+  refloat prune --yes --store local   without asking, in one store
+  refloat prune --yes --plan HASH     only what that dry run has shown
+
+What goes waits in the trash of the store for `trash_grace`, unless its space is needed at once. Never removed are the
+newest verified snapshot of each timeline, `min_keep` verified ones, pinned and imported ones, those of other nodes
+(scope \"node\") and of other clusters, and whatever refloat did not write.")]
+pub struct PruneArgs {
+    /// Show what would be removed, and remove nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Do not ask
+    #[arg(long)]
+    pub yes: bool,
+    /// Only if the plan is still the one with this hash, which a dry run has shown
+    #[arg(long, value_name = "HASH", value_parser = hash)]
+    pub plan: Option<Digest>,
+    /// The clock is right although no snapshot was taken for long: go by the newest one's own time
+    #[arg(long)]
+    pub trust_clock: bool,
+}
+
+fn hash(text: &str) -> std::result::Result<Digest, String> {
+    text.parse().map_err(|_| "64 hexadecimal digits, as `refloat prune --dry-run` prints them".into())
+}
+
+/// What all stores together say.
+fn overall(runs: &[StoreRun]) -> Digest {
+    let mut hasher = Sha256::new();
+    for run in runs {
+        if let Ok(planned) = &run.planned {
+            hasher.update(format!("{} {}\n", run.name, planned.plan.hash));
+        }
+    }
+    Digest(hasher.finalize().into())
+}
+
+pub async fn run(args: PruneArgs, context: &Context) -> Result<Ending> {
+    let settings = context.settings()?.clone();
+    let names = context.store_names()?;
+    let (progress, cancel) = (context.progress.clone(), context.cancel.clone());
+    let (dry_run, trusted) = (args.dry_run, args.trust_clock);
+    let (work, runs) = aside(move || {
+        let node = state::node(&settings)?;
+        let mode = if dry_run { Mode::Read } else { Mode::Remove };
+        let mut stores = OpenStores::open(&settings, &names, crate::snapshot::stores::known(&settings)?, mode)?;
+        let mut runs: Vec<StoreRun> = Vec::new();
+        for (name, error) in stores.take_failed() {
+            runs.push(StoreRun { name, planned: Err(error), done: None });
+        }
+        let work = Work { settings, node, stores, trusted };
+        for opened in work.stores.good() {
+            progress.step(&format!("look at store {}", opened.name));
+            let planned = work.pruner().plan(opened, Timestamp::now(), &*progress);
+            runs.push(StoreRun { name: opened.name.clone(), planned, done: None });
+        }
+        Ok((work, runs))
+    })
+    .await?;
+    let hash = overall(&runs);
+    if let Some(wanted) = args.plan.filter(|wanted| *wanted != hash) {
+        return Err(Error::new(Code::PlanChanged, "prune by plan", wanted.to_string())
+            .because(format!("the plan is now {hash}"))
+            .remedy("look at it with `refloat prune --dry-run`"));
+    }
+    let acts = |run: &StoreRun| run.planned.as_ref().is_ok_and(|p| p.plan.changes() && !p.plan.held());
+    if dry_run || !runs.iter().any(acts) {
+        return end(&runs, hash, dry_run, context);
+    }
+    if !args.yes {
+        stream::print(&context.output, &PruneDocument { runs: &runs, hash, dry_run: true })?;
+    }
+    if !confirm(&question(&runs), args.yes, "prune without being asked")? {
+        return Ok(Ending::Good);
+    }
+    let (progress, token) = (context.progress.clone(), cancel.clone());
+    let runs = aside(move || {
+        let mut runs = runs;
+        for run in runs.iter_mut().filter(|run| acts(run)) {
+            let Some(opened) = work.stores.good().find(|s| s.name == run.name) else { continue };
+            let Ok(agreed) = &run.planned else { continue };
+            progress.step(&format!("prune store {}", run.name));
+            run.done = Some(work.pruner().act(opened, agreed, Timestamp::now(), &*progress, &token));
+        }
+        Ok(runs)
+    })
+    .await?;
+    let ending = end(&runs, hash, false, context)?;
+    if cancel.is_cancelled() {
+        return Err(Error::new(Code::Canceled, "prune", "").remedy("run it again: it goes on where it stopped"));
+    }
+    Ok(ending)
+}
+
+/// What stays the same from the plan to the act.
+struct Work {
+    settings: crate::config::Settings,
+    node: crate::catalog::Node,
+    stores: OpenStores,
+    trusted: bool,
+}
+
+impl Work {
+    fn pruner(&self) -> Pruner<'_> {
+        let request = Request { clock_trusted: self.trusted, ..Request::default() };
+        Pruner { settings: &self.settings, node: &self.node, stores: &self.stores, request }
+    }
+}
+
+fn question(runs: &[StoreRun]) -> String {
+    let mut parts = Vec::new();
+    for run in runs {
+        let Ok(planned) = &run.planned else { continue };
+        let (trash, now) = planned.plan.removed_bytes();
+        let emptied = planned.plan.emptied_bytes();
+        let removed = planned.plan.decisions.remove.len();
+        parts.push(format!(
+            "store {}: remove {removed} snapshots ({} into the trash, {} at once), empty {} of the trash",
+            run.name,
+            size(trash),
+            size(now),
+            size(emptied)
+        ));
+    }
+    format!("{}. Go on?", parts.join("; "))
+}
+
+/// Prints, then ends with what was worst: a failure, a refusal, a hold, changes of a dry run.
+fn end(runs: &[StoreRun], hash: Digest, dry_run: bool, context: &Context) -> Result<Ending> {
+    if let [StoreRun { planned: Err(_), .. }] = runs {
+        // Nothing to show beside the error.
+        return Ok(fail(runs, context));
+    }
+    stream::print(&context.output, &PruneDocument { runs, hash, dry_run })?;
+    if runs.iter().any(|run| run.error().is_some()) {
+        return Ok(fail(runs, context));
+    }
+    let reports = || runs.iter().filter_map(|run| run.done.as_ref()?.as_ref().ok().map(|r| (run, r)));
+    if let Some((run, report)) = reports().find(|(_, r)| !r.refused.is_empty()) {
+        let refused = report.refused.iter().map(|r| format!("{}: {}", r.name, r.error.line()));
+        return Err(Error::new(Code::Refused, "prune store", &run.name)
+            .because(refused.collect::<Vec<_>>().join("; "))
+            .remedy("look at what stands there; everything else was done"));
+    }
+    let plans = || runs.iter().filter_map(|run| run.planned.as_ref().ok().map(|p| (run, &p.plan)));
+    if let Some((run, plan)) = plans().find(|(_, plan)| plan.held() && plan.changes()) {
+        let why: Vec<String> = plan.decisions.hold.iter().map(|h| h.say(&plan.found.candidates).to_string()).collect();
+        return Err(held(&run.name, why.join("; "))
+            .remedy("take a snapshot, or wait for the freeze to end; --trust-clock if only the schedule was missed"));
+    }
+    let changes = dry_run && plans().any(|(_, plan)| plan.changes());
+    Ok(if changes { Ending::Bad(Exit::Changes) } else { Ending::Good })
+}
+
+/// Tells each failure; the first one's exit code counts.
+fn fail(runs: &[StoreRun], context: &Context) -> Ending {
+    let mut first = None;
+    for error in runs.iter().filter_map(StoreRun::error) {
+        first = first.or(Some(error.exit()));
+        context.fail(error);
+    }
+    first.map_or(Ending::Good, Ending::Bad)
+}

@@ -1,0 +1,207 @@
+//! `refloat store retire`.
+
+use clap::Args;
+use jiff::Timestamp;
+use serde::Serialize;
+
+use crate::catalog::prune::Report;
+use crate::catalog::prune::retire::{Retire, Retired};
+use crate::catalog::{LineageId, Node, TimelineId};
+use crate::cli::confirm::confirm;
+use crate::cli::context::{Context, Ending, aside};
+use crate::cli::output::{Document, SCHEMA, printable, size};
+use crate::error::{Code, Error, Exit, Result};
+use crate::snapshot::retire::Retirer;
+use crate::snapshot::state;
+use crate::snapshot::stores::{OpenStores, known};
+use crate::store::Mode;
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  refloat store retire 3f0e8a526c1d4b7e --dry-run      what would go: the snapshots of a cluster that is no more
+  refloat store retire 3f0e8a526c1d4b7e                the same, then asks
+  refloat store retire 3f0e8a526c1d4b7e --timeline 1   only the history before a restore
+  refloat store retire 3f0e8a526c1d4b7e --timeline 0   only imports
+  refloat store retire 3f0e8a526c1d4b7e --node old     only what a node took that is gone or has a new name
+
+It goes at once, not by way of the trash. Refused: the lineage that this node takes snapshots of, one that somebody
+took a snapshot of lately, and pinned snapshots.")]
+pub struct RetireArgs {
+    /// 16 hexadecimal digits, see `refloat snapshot list --all-lineages`
+    #[arg(value_name = "LINEAGE", value_parser = lineage)]
+    pub lineage: LineageId,
+    /// Only this timeline: its number, or number and name as a snapshot shows them
+    #[arg(long, value_name = "NUMBER", value_parser = timeline)]
+    pub timeline: Option<u16>,
+    /// Only what this node took
+    #[arg(long, value_name = "NAME", value_parser = node)]
+    pub node: Option<Node>,
+    /// Show what would be removed, and remove nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Do not ask
+    #[arg(long)]
+    pub yes: bool,
+}
+
+fn lineage(text: &str) -> std::result::Result<LineageId, String> {
+    text.parse().map_err(|e: crate::catalog::value::ValueError| e.to_string())
+}
+
+fn node(text: &str) -> std::result::Result<Node, String> {
+    text.parse().map_err(|e: crate::catalog::value::ValueError| e.to_string())
+}
+
+fn timeline(text: &str) -> std::result::Result<u16, String> {
+    match text.parse::<TimelineId>() {
+        Ok(id) => Ok(id.number),
+        Err(_) => {
+            text.parse().ok().filter(|n| *n <= TimelineId::MAX_NUMBER).ok_or_else(|| "a number up to 9999".into())
+        }
+    }
+}
+
+/// What goes or went, store by store.
+#[derive(Debug, Serialize)]
+struct RetireDocument {
+    schema: u32,
+    dry_run: bool,
+    lineage: String,
+    timeline: Option<u16>,
+    node: Option<String>,
+    stores: Vec<RetiredStore>,
+}
+
+#[derive(Debug, Serialize)]
+struct RetiredStore {
+    name: String,
+    /// Ids, oldest first.
+    snapshots: Vec<String>,
+    /// Other objects: evidence, leftovers, trash.
+    others: usize,
+    /// Bytes that go.
+    bytes: u64,
+    /// Stay.
+    unreadable: Vec<String>,
+    /// `null` in a dry run.
+    removed: Option<usize>,
+    freed: u64,
+    refused: Vec<String>,
+}
+
+impl Document for RetireDocument {
+    fn table(&self) -> String {
+        let mut text = String::new();
+        for store in &self.stores {
+            let RetiredStore { name, snapshots, others, bytes, .. } = store;
+            let what = if *others > 0 { format!(" and {others} other objects") } else { String::new() };
+            text.push_str(&format!("store {name}: {} snapshots{what}, {}\n", snapshots.len(), size(*bytes)));
+            for id in snapshots {
+                text.push_str(&format!("  remove  {id}\n"));
+            }
+            for stays in &store.unreadable {
+                text.push_str(&format!("  stays, since it cannot be read: {}\n", printable(stays)));
+            }
+            if let Some(removed) = store.removed {
+                text.push_str(&format!("  done: {removed} removed, {} freed\n", size(store.freed)));
+            }
+            for refused in &store.refused {
+                text.push_str(&format!("  REFUSED: {}\n", printable(refused)));
+            }
+        }
+        text
+    }
+}
+
+/// One store's part of the work.
+struct Part {
+    name: String,
+    retired: Retired,
+    report: Option<Report>,
+}
+
+pub async fn retire(args: RetireArgs, context: &Context) -> Result<Ending> {
+    let what = Retire { lineage: args.lineage, timeline: args.timeline, node: args.node.clone() };
+    let settings = context.settings()?.clone();
+    let names = context.store_names()?;
+    let mode = if args.dry_run { Mode::Read } else { Mode::Remove };
+    let stores = OpenStores::open(&settings, &names, known(&settings)?, mode)?.or_any_failure()?;
+    let node = state::node(&settings)?;
+    let looking = what.clone();
+    let (stores, settings, node, parts) = aside(move || {
+        let retirer = Retirer { settings: &settings, node: &node, stores: &stores, what: &looking };
+        let mut parts = Vec::new();
+        for opened in stores.good() {
+            let retired = retirer.plan(opened, Timestamp::now())?;
+            parts.push(Part { name: opened.name.clone(), retired, report: None });
+        }
+        Ok((stores, settings, node, parts))
+    })
+    .await?;
+    let document = |parts: &[Part]| RetireDocument {
+        schema: SCHEMA,
+        dry_run: args.dry_run,
+        lineage: what.lineage.to_string(),
+        timeline: what.timeline,
+        node: what.node.as_ref().map(ToString::to_string),
+        stores: parts.iter().map(shown).collect(),
+    };
+    if parts.iter().all(|part| part.retired.is_empty() && part.retired.unreadable.is_empty()) {
+        return Err(Error::new(Code::NotFound, "retire lineage", what.lineage.to_string())
+            .because("no store has anything of it")
+            .remedy("see `refloat snapshot list --all-lineages`"));
+    }
+    if args.dry_run || parts.iter().all(|part| part.retired.is_empty()) {
+        context.output.document(&document(&parts))?;
+        let changes = parts.iter().any(|part| !part.retired.is_empty());
+        return Ok(if changes { Ending::Bad(Exit::Changes) } else { Ending::Good });
+    }
+    if !args.yes {
+        context.output.document(&document(&parts))?;
+    }
+    let bytes: u64 = parts.iter().map(|part| part.retired.bytes()).fold(0, u64::saturating_add);
+    let question = format!("Remove all of this for good ({})?", size(bytes));
+    if !confirm(&question, args.yes, "retire without being asked")? {
+        return Ok(Ending::Good);
+    }
+    let (progress, cancel, token) = (context.progress.clone(), context.cancel.clone(), context.cancel.clone());
+    let going = what.clone();
+    let parts = aside(move || {
+        let retirer = Retirer { settings: &settings, node: &node, stores: &stores, what: &going };
+        let mut parts = parts;
+        for part in &mut parts {
+            let Some(opened) = stores.good().find(|s| s.name == part.name) else { continue };
+            part.report = Some(retirer.act(opened, &part.retired, Timestamp::now(), &*progress, &token)?);
+        }
+        Ok(parts)
+    })
+    .await?;
+    context.output.document(&document(&parts))?;
+    if cancel.is_cancelled() {
+        return Err(Error::new(Code::Canceled, "retire lineage", what.lineage.to_string())
+            .remedy("run it again: it goes on where it stopped"));
+    }
+    let refused: Vec<String> = parts.iter().flat_map(|part| shown(part).refused).collect();
+    if refused.is_empty() {
+        return Ok(Ending::Good);
+    }
+    Err(Error::new(Code::Refused, "retire lineage", what.lineage.to_string())
+        .because(refused.join("; "))
+        .remedy("look at what stands there; everything else was done"))
+}
+
+fn shown(part: &Part) -> RetiredStore {
+    let Part { name, retired, report } = part;
+    let refused = report.iter().flat_map(|r| &r.refused).map(|r| format!("{}: {}", r.name, r.error.line()));
+    RetiredStore {
+        name: name.clone(),
+        snapshots: retired.snapshots.iter().map(|c| c.id.to_string()).collect(),
+        others: retired.strays.len() + retired.trash.len() + retired.files.len(),
+        bytes: retired.bytes(),
+        unreadable: retired.unreadable.iter().map(|u| format!("{}: {}", u.name, u.reason)).collect(),
+        removed: report.as_ref().map(|r| r.removed.len()),
+        freed: report.as_ref().map_or(0, |r| r.freed),
+        refused: refused.collect(),
+    }
+}

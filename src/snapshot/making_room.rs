@@ -1,0 +1,160 @@
+//! Room for one more snapshot: what killed runs left goes, then, where it is short, what retention lets go (design
+//! §6.1).
+//!
+//! Each store is listed once for all of it; one that cannot be listed to its end takes no part.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+use tokio_util::sync::CancellationToken;
+
+use super::progress::Progress;
+use super::prune::{Pruner, Request};
+use super::room::Room;
+use super::stores::{OpenStores, Opened};
+use crate::catalog::{Catalog, EtcdId, KnownTimeline, Node, SweepPlan, SweepScope, read_known};
+use crate::config::Settings;
+use crate::error::{Error, Result};
+use crate::fs::Tenancy;
+use crate::store::Store;
+
+/// Expected stored bytes and bytes that must be free, by store; or why it does not fit.
+pub type Rooms = Vec<(String, Result<(u64, u64)>)>;
+
+/// What is asked for.
+pub struct Asking<'a> {
+    pub settings: &'a Settings,
+    pub node: &'a Node,
+    /// Of the member: only its lineages are swept.
+    pub cluster: EtcdId,
+    /// Says what would fit, and removes nothing.
+    pub dry_run: bool,
+    /// Bytes that the database has.
+    pub db_size: u64,
+}
+
+impl Asking<'_> {
+    pub fn rooms(&self, stores: &OpenStores, progress: &dyn Progress, cancel: &CancellationToken) -> Rooms {
+        let mut rooms = Rooms::new();
+        let mut short: Vec<(&Opened, Room, Error)> = Vec::new();
+        {
+            let alone = if self.dry_run { BTreeMap::new() } else { keep_writers_out(stores, progress) };
+            let (catalog, unread) = Catalog::read_available(&stores.list());
+            for (name, error) in unread {
+                rooms.push((name, Err(error)));
+            }
+            self.sweep(&catalog, &alone, progress);
+            for (opened, room) in stores.rooms(&catalog, self.node, self.db_size) {
+                let fits = match room {
+                    Ok(room) => match room.check(&opened.name) {
+                        Ok(()) => Ok((room.expected(), room.needed())),
+                        Err(error) => {
+                            short.push((opened, room, error));
+                            continue;
+                        }
+                    },
+                    Err(error) => Err(error),
+                };
+                rooms.push((opened.name.clone(), fits));
+            }
+        }
+        for (opened, room, error) in short {
+            let made = self.make(stores, opened, &room, error, progress, cancel);
+            rooms.push((opened.name.clone(), made.map(|()| (room.expected(), room.needed()))));
+        }
+        rooms
+    }
+
+    /// Removes what killed runs of this node left of this cluster's lineages.
+    fn sweep(&self, catalog: &Catalog<'_>, alone: &BTreeMap<String, Tenancy>, progress: &dyn Progress) {
+        let ours = |timelines: &[KnownTimeline]| timelines.iter().any(|t| t.cluster_id == Some(self.cluster));
+        let known = read_known(catalog).into_iter();
+        let lineages: BTreeSet<_> = known.filter(|l| ours(&l.timelines)).map(|l| l.id).collect();
+        let scope = SweepScope { node: self.node.clone(), lineages: Some(lineages) };
+        let mut plan = SweepPlan::new(catalog, &scope);
+        plan.items.retain(|item| alone.contains_key(&item.store));
+        let report = plan.act(catalog);
+        for item in &report.removed {
+            progress.warn(&format!(
+                "removed a leftover of a killed run from store {}: {} ({} bytes)",
+                item.store, item.name, item.size
+            ));
+        }
+        for kept in &report.kept {
+            progress.warn(&format!("left {} in store {}: {}", kept.name, kept.store, kept.reason));
+        }
+    }
+
+    /// Thins a store by the same plan as `refloat prune`; the shortage itself where that does not help.
+    fn make(
+        &self,
+        stores: &OpenStores,
+        opened: &Opened,
+        room: &Room,
+        short: Error,
+        progress: &dyn Progress,
+        cancel: &CancellationToken,
+    ) -> Result<()> {
+        let request = Request { coming: (room.expected(), room.needed()), ..Request::default() };
+        let pruner = Pruner { settings: self.settings, node: self.node, stores, request };
+        let now = Timestamp::now();
+        let helps = |why: String| {
+            progress.warn(&format!("store {} is short of space, and nothing could be removed: {why}", opened.name));
+        };
+        let planned = match pruner.plan(opened, now, progress) {
+            Ok(planned) => planned,
+            Err(error) => {
+                helps(error.line());
+                return Err(short);
+            }
+        };
+        if let Some(hold) = planned.plan.decisions.hold.first() {
+            helps(hold.say(&planned.plan.found.candidates).to_string());
+            return Err(short.remedy("see `refloat prune --dry-run`: it says what holds and what would be removed"));
+        }
+        // What does not suffice is not begun: old snapshots would go and the new one would not come.
+        if let Some(conflict) = planned.plan.decisions.conflicts.first() {
+            return Err(Error::new(short.code(), short.what(), short.on())
+                .because(format!("{}; {conflict}", short.why().join(": ")))
+                .remedy("free space on that file system, raise the limit, or unpin snapshots that may go"));
+        }
+        if self.dry_run {
+            progress
+                .warn(&format!("store {} is short of space: removing what retention lets go makes room", opened.name));
+            return Ok(());
+        }
+        progress.step(&format!("make room in store {}", opened.name));
+        let report = pruner.act(opened, &planned, now, progress, cancel).inspect_err(|e| helps(e.line()));
+        let Ok(report) = report else { return Err(short) };
+        progress.warn(&format!(
+            "store {} was short of space: removed {} snapshots and emptied {} from the trash, {} bytes freed",
+            opened.name,
+            report.removed.len(),
+            report.emptied.len(),
+            report.freed
+        ));
+        for refused in &report.refused {
+            progress.warn(&format!("left {} in store {}: {}", refused.name, opened.name, refused.error.line()));
+        }
+        let catalog = Catalog::read(&[&*opened.store as &dyn Store])?;
+        match stores.rooms(&catalog, self.node, self.db_size).into_iter().find(|(o, _)| o.name == opened.name) {
+            Some((_, room)) => room?.check(&opened.name),
+            None => Err(short),
+        }
+    }
+}
+
+/// Listing and removing must both happen while nobody writes: what is half written looks left over.
+fn keep_writers_out(stores: &OpenStores, progress: &dyn Progress) -> BTreeMap<String, Tenancy> {
+    let mut alone = BTreeMap::new();
+    for Opened { store, name, .. } in stores.good() {
+        match Tenancy::alone(store.dir()).and_then(|only| only.map(|t| store.sweep().map(|_| t)).transpose()) {
+            Ok(Some(tenancy)) => {
+                alone.insert(name.clone(), tenancy);
+            }
+            Ok(None) => tracing::info!("nothing is swept in store {name}: somebody writes there"),
+            Err(error) => progress.warn(&error.line()),
+        }
+    }
+    alone
+}

@@ -1,0 +1,281 @@
+//! Prunes the configured stores: reads each, decides, keeps writers out, looks again, acts (design §7).
+//!
+//! In: settings and what a person agreed to. Out: a plan a store, then what was done. The daemon, the command and a
+//! take that is short of space all go this way.
+
+use std::collections::HashSet;
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use tokio_util::sync::CancellationToken;
+
+use super::progress::Progress;
+use super::stores::{OpenStores, Opened, reserved};
+use crate::catalog::prune::{self, Found, Plan, Reach, Report};
+use crate::catalog::retention::{Candidate, Freeze, Policy, Situation, Space};
+use crate::catalog::{Catalog, LineageId, Node, SnapshotId, State, freeze};
+use crate::config::{Scope, Settings, SnapshotSettings};
+use crate::error::{Code, Error, Result};
+use crate::fs::{Dir, Tenancy};
+use crate::store::Store;
+
+/// Writers wait ten seconds for a sweep; so long and no longer they are kept out at a time.
+pub(super) const TURN: Duration = Duration::from_secs(5);
+/// How long a prune waits for writers.
+const PATIENCE: Duration = Duration::from_secs(10);
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// What is asked for.
+#[derive(Debug, Clone, Default)]
+pub struct Request {
+    /// A person looked: the clock is right, although snapshots are overdue.
+    pub clock_trusted: bool,
+    /// What a snapshot that is about to be taken will store, and what must be free for it meanwhile, in bytes.
+    pub coming: (u64, u64),
+}
+
+/// The plan for one store, with the figures that it was made from.
+#[derive(Debug)]
+pub struct Planned {
+    pub plan: Plan,
+    /// `None`: no snapshot tells which cluster this node belongs to, so there is nothing to plan.
+    pub lineage: Option<LineageId>,
+    pub scope: Scope,
+    pub space: Space,
+    /// Of the file system.
+    pub total: Option<u64>,
+    pub max_bytes: Option<u64>,
+    /// Names in the store that refloat did not write.
+    pub foreign: u64,
+    pub now: Timestamp,
+}
+
+/// Everything that stays the same from the first look to the last.
+pub struct Pruner<'a> {
+    pub settings: &'a Settings,
+    pub node: &'a Node,
+    pub stores: &'a OpenStores,
+    pub request: Request,
+}
+
+impl Pruner<'_> {
+    /// A plan for one store. An error when its list cannot be trusted.
+    pub fn plan(&self, opened: &Opened, now: Timestamp, progress: &dyn Progress) -> Result<Planned> {
+        self.look(opened, now, progress).map(|(planned, ..)| planned)
+    }
+
+    /// Looks again, holds the plan against the one that was agreed to, and acts.
+    ///
+    /// `PlanChanged` when the store is not what it was; `LockHeld` when somebody writes there for too long.
+    pub fn act(
+        &self,
+        opened: &Opened,
+        agreed: &Planned,
+        now: Timestamp,
+        progress: &dyn Progress,
+        cancel: &CancellationToken,
+    ) -> Result<Report> {
+        let mut whole = Report::default();
+        let mut first = true;
+        loop {
+            // Writers get their turn in between, so whatever they did meanwhile has to be looked at.
+            let _alone = alone(opened, cancel)?;
+            let (fresh, catalog, at) = self.look(opened, now, progress)?;
+            let same = if first { fresh.plan.hash == agreed.plan.hash } else { is_part(&fresh.plan, &agreed.plan) };
+            if !same {
+                return Err(Error::new(Code::PlanChanged, "prune store", &opened.name)
+                    .because("it is not what it was when the plan was made")
+                    .remedy("look at the new plan with `refloat prune --dry-run`, then run it again"));
+            }
+            if let Some(hold) = fresh.plan.decisions.hold.first() {
+                return Err(held(&opened.name, hold.say(&fresh.plan.found.candidates)));
+            }
+            let (begun, total) = (Instant::now(), agreed.plan.decisions.remove.len() as u64);
+            let done = whole.removed.len() as u64;
+            let report = prune::act(&fresh.plan, &catalog, at, now, &mut |report: &Report| {
+                progress.bytes(done + report.removed.len() as u64, Some(total), "snapshots");
+                begun.elapsed() < TURN && !cancel.is_cancelled()
+            });
+            let (stopped, worked) = (report.stopped, report.worked());
+            let refused = !report.refused.is_empty();
+            whole.append(report);
+            first = false;
+            if cancel.is_cancelled() || !stopped || refused || !worked {
+                whole.stopped = stopped;
+                return Ok(whole);
+            }
+        }
+    }
+
+    fn look<'c>(
+        &'c self,
+        opened: &'c Opened,
+        now: Timestamp,
+        progress: &dyn Progress,
+    ) -> Result<(Planned, Catalog<'c>, u16)> {
+        if !opened.store.id().is_empty() {
+            opened.store.check_marker()?;
+        }
+        let store: &dyn Store = &*opened.store;
+        let others = self.stores.good().filter(|s| s.name != opened.name).map(|s| &*s.store as &dyn Store);
+        let list: Vec<&dyn Store> = std::iter::once(store).chain(others).collect();
+        let (catalog, failed) = Catalog::read_available(&list);
+        for (name, error) in failed {
+            if name == opened.name {
+                return Err(error.remedy("nothing was removed; try again once the store answers"));
+            }
+            progress.warn(&format!("pins that only store {name} knows are not seen: {}", error.line()));
+        }
+        // The own store is the first of those that could be read.
+        let at = 0;
+        let lineage = own_lineage(self.stores, &catalog, self.node)?;
+        self.own_newest_is_there(opened, &catalog, lineage)?;
+        let scope = opened.settings.scope;
+        let found = match lineage {
+            Some(lineage) => prune::find(&catalog, at, &Reach { scope, node: self.node, lineage }),
+            None => Found::default(),
+        };
+        let space = opened.store.space()?;
+        let figures = Space {
+            used: found.usage.used,
+            unfinished: found.usage.unfinished,
+            free: space.map(|s| s.free),
+            reserved: space.map_or(0, |s| reserved(opened, s.total)),
+            coming: self.request.coming.0,
+            coming_free: self.request.coming.1,
+        };
+        let policy = self.policy(opened, lineage);
+        let situation = Situation {
+            now,
+            overdue_at: newest_verified(&found.candidates, &policy)
+                .and_then(|newest| overdue(&self.settings.snapshot, newest)),
+            clock_trusted: self.request.clock_trusted,
+            freeze: self.freeze(opened, lineage),
+            space: figures,
+        };
+        let planned = Planned {
+            plan: prune::plan(store, found, &policy, &situation),
+            lineage,
+            scope,
+            space: figures,
+            total: space.map(|s| s.total),
+            max_bytes: policy.max_bytes,
+            foreign: catalog.foreign_in(at),
+            now,
+        };
+        Ok((planned, catalog, at))
+    }
+
+    fn policy(&self, opened: &Opened, lineage: Option<LineageId>) -> Policy {
+        Policy {
+            rules: opened.settings.retention.clone(),
+            timezone: self.settings.snapshot.timezone.clone(),
+            scope: opened.settings.scope,
+            node: self.node.clone(),
+            lineage: lineage.unwrap_or(LineageId([0; 8])),
+            max_bytes: opened.settings.max_bytes,
+            trash_grace: opened.settings.trash_grace,
+        }
+    }
+
+    /// A list without the snapshot that this node published last is not the list of that store.
+    fn own_newest_is_there(&self, opened: &Opened, catalog: &Catalog<'_>, lineage: Option<LineageId>) -> Result<()> {
+        let Some(newest) = self.stores.newest(&opened.settings.path) else { return Ok(()) };
+        let there = lineage.is_some_and(|l| catalog.has_manifest(l, &newest, 0));
+        if there {
+            return Ok(());
+        }
+        Err(Error::new(Code::ListingInDoubt, "prune store", &opened.name)
+            .because(format!("its list lacks {newest}, the newest that this node published there"))
+            .remedy("see what happened to that store; a new `refloat snapshot take` makes its own snapshot the newest"))
+    }
+
+    fn freeze(&self, opened: &Opened, lineage: Option<LineageId>) -> Option<Freeze> {
+        let here = lineage.and_then(|l| freeze::in_store(&*opened.store, l));
+        let local = match Dir::open(&self.settings.paths.state) {
+            Ok(state) => freeze::in_state(&state),
+            Err(e) if e.code() == Code::NotFound => None,
+            Err(e) => Some(Freeze { until: None, reason: format!("the state directory cannot be read: {}", e.line()) }),
+        };
+        freeze::longest(here.into_iter().chain(local))
+    }
+}
+
+/// Keeps writers out of a store, once they have ended.
+pub(super) fn alone(opened: &Opened, cancel: &CancellationToken) -> Result<Tenancy> {
+    let begun = Instant::now();
+    loop {
+        if let Some(tenancy) = Tenancy::alone(opened.store.dir())? {
+            return Ok(tenancy);
+        }
+        if cancel.is_cancelled() {
+            return Err(Error::new(Code::Canceled, "prune store", &opened.name));
+        }
+        if begun.elapsed() >= PATIENCE {
+            return Err(Error::new(Code::LockHeld, "prune store", &opened.name)
+                .because("somebody writes there, or prunes it")
+                .remedy("wait until it ends, then try again"));
+        }
+        std::thread::sleep(PAUSE);
+    }
+}
+
+/// Which cluster this node belongs to: the state remembers it, else the snapshots must leave no doubt. `None` where
+/// there are none.
+pub(super) fn own_lineage(stores: &OpenStores, catalog: &Catalog<'_>, node: &Node) -> Result<Option<LineageId>> {
+    if let Some(lineage) = stores.lineage() {
+        return Ok(Some(lineage));
+    }
+    let with = |own: bool| -> Vec<LineageId> {
+        let counts = |l: &LineageId| catalog.entries(*l).any(|e| e.has_manifest() && (!own || e.id().node() == node));
+        catalog.lineages().filter(counts).collect()
+    };
+    let candidates = match with(true) {
+        own if own.is_empty() => with(false),
+        own => own,
+    };
+    match candidates.as_slice() {
+        [] => Ok(None),
+        [one] => Ok(Some(*one)),
+        several => {
+            let names: Vec<String> = several.iter().map(ToString::to_string).collect();
+            Err(Error::new(Code::ListingInDoubt, "tell which cluster this node belongs to", node.as_str())
+                .because(format!(
+                    "the stores hold snapshots of several, and this node took none lately: {}",
+                    names.join(", ")
+                ))
+                .remedy("take a snapshot first: it tells which cluster is this node's"))
+        }
+    }
+}
+
+/// The newest in history that rules would count.
+fn newest_verified(candidates: &[Candidate], policy: &Policy) -> Option<Timestamp> {
+    let counts = |c: &&Candidate| {
+        let here = c.lineage == policy.lineage && (policy.scope == Scope::Cluster || *c.id.node() == policy.node);
+        here && c.state == State::Verified && !c.imported
+    };
+    candidates.iter().filter(counts).map(|c| &c.id).max().map(|id| id.taken_at())
+}
+
+/// When two slots of the schedule have passed without a snapshot.
+fn overdue(snapshot: &SnapshotSettings, newest: Timestamp) -> Option<Timestamp> {
+    snapshot.schedule.nth_after(newest, 2, &snapshot.timezone)
+}
+
+/// Whether one plan does nothing that the other one would not do.
+fn is_part(part: &Plan, whole: &Plan) -> bool {
+    fn removed(plan: &Plan) -> impl Iterator<Item = (LineageId, &SnapshotId)> {
+        plan.decisions.remove.iter().filter_map(|r| plan.found.candidates.get(r.candidate)).map(|c| (c.lineage, &c.id))
+    }
+    fn emptied(plan: &Plan) -> impl Iterator<Item = (LineageId, &SnapshotId, Timestamp)> {
+        plan.decisions.empty.iter().filter_map(|e| plan.found.trash.get(e.trashed)).map(|t| (t.lineage, &t.id, t.at))
+    }
+    let (agreed, agreed_trash): (HashSet<_>, HashSet<_>) = (removed(whole).collect(), emptied(whole).collect());
+    removed(part).all(|r| agreed.contains(&r)) && emptied(part).all(|e| agreed_trash.contains(&e))
+}
+
+/// Nothing may be removed now.
+pub fn held(store: &str, why: impl ToString) -> Error {
+    Error::new(Code::Held, "prune store", store).because(why.to_string())
+}

@@ -1,0 +1,112 @@
+//! `store retire`: what may go as a whole, looked up in one store and removed there (design §7).
+//!
+//! In: what a person named. Out: what would go, then what went. The current lineage's newest timeline is refused, and
+//! so is any lineage that somebody still takes snapshots of: in a shared store that may be another cluster's.
+
+use std::time::Instant;
+
+use jiff::Timestamp;
+use tokio_util::sync::CancellationToken;
+
+use super::progress::Progress;
+use super::prune::{TURN, alone, own_lineage};
+use super::stores::{OpenStores, Opened};
+use crate::catalog::prune::Report;
+use crate::catalog::prune::retire::{Retire, Retired, act, find};
+use crate::catalog::{Catalog, Node};
+use crate::config::Settings;
+use crate::error::{Code, Error, Result};
+use crate::store::Store;
+
+pub struct Retirer<'a> {
+    pub settings: &'a Settings,
+    pub node: &'a Node,
+    pub stores: &'a OpenStores,
+    pub what: &'a Retire,
+}
+
+impl Retirer<'_> {
+    /// What would go from one store. `Refused` when it is still in use, or holds pinned snapshots.
+    pub fn plan(&self, opened: &Opened, now: Timestamp) -> Result<Retired> {
+        self.look(opened, now).map(|(retired, _)| retired)
+    }
+
+    /// Looks again and removes it.
+    pub fn act(
+        &self,
+        opened: &Opened,
+        agreed: &Retired,
+        now: Timestamp,
+        progress: &dyn Progress,
+        cancel: &CancellationToken,
+    ) -> Result<Report> {
+        let mut whole = Report::default();
+        loop {
+            // Writers get their turn in between.
+            let _alone = alone(opened, cancel)?;
+            let (fresh, catalog) = self.look(opened, now)?;
+            let more = fresh.snapshots.iter().find(|c| !agreed.snapshots.iter().any(|a| a.id == c.id));
+            if let Some(more) = more {
+                return Err(Error::new(Code::PlanChanged, "retire in store", &opened.name)
+                    .because(format!("{} has come since it was shown", more.id))
+                    .remedy("look again with --dry-run"));
+            }
+            let (begun, done, total) = (Instant::now(), whole.removed.len() as u64, agreed.snapshots.len() as u64);
+            let report = act(&fresh, &catalog, 0, now, &mut |report| {
+                progress.bytes(done + report.removed.len() as u64, Some(total), "snapshots");
+                begun.elapsed() < TURN && !cancel.is_cancelled()
+            });
+            let go_on = report.stopped && report.refused.is_empty() && report.worked() && !cancel.is_cancelled();
+            whole.append(report);
+            if !go_on {
+                return Ok(whole);
+            }
+        }
+    }
+
+    fn look<'c>(&self, opened: &'c Opened, now: Timestamp) -> Result<(Retired, Catalog<'c>)> {
+        opened.store.check_marker()?;
+        let catalog = Catalog::read(&[&*opened.store as &dyn Store])?;
+        self.refuse_current(&catalog, now)?;
+        let retired = find(&catalog, 0, self.what);
+        let pinned: Vec<String> = retired.pinned().map(|c| c.id.to_string()).collect();
+        if !pinned.is_empty() {
+            return Err(self
+                .refused(format!("pinned in store {}: {}", opened.name, pinned.join(", ")))
+                .remedy("unpin them first if they may go: `refloat snapshot unpin ID`"));
+        }
+        Ok((retired, catalog))
+    }
+
+    fn refused(&self, why: String) -> Error {
+        Error::new(Code::Refused, "retire lineage", self.what.lineage.to_string()).because(why)
+    }
+
+    /// A part of the current lineage may go, where it is neither its newest timeline nor this node's.
+    fn refuse_current(&self, catalog: &Catalog<'_>, now: Timestamp) -> Result<()> {
+        let Retire { lineage, timeline, node } = self.what;
+        let ids = || catalog.entries(*lineage).filter(|e| e.has_manifest()).map(|e| e.id());
+        let newest_timeline = ids().map(|id| id.timeline()).max();
+        let old_timeline = timeline.is_some_and(|number| Some(number) != newest_timeline || number == 0);
+        let gone_node = node.as_ref().is_some_and(|node| node != self.node);
+        if own_lineage(self.stores, catalog, self.node)? == Some(*lineage) && !old_timeline && !gone_node {
+            return Err(self
+                .refused("it is the lineage that this node takes snapshots of".into())
+                .remedy("name another lineage, an older --timeline, or a --node that is gone"));
+        }
+        // Somebody else's current one: its newest snapshot is younger than two slots of the schedule.
+        let theirs = ids().filter(|id| node.as_ref().is_none_or(|node| id.node() == node));
+        let newest = theirs.filter(|id| id.timeline() > 0).max_by_key(|id| id.taken_at());
+        let snapshot = &self.settings.snapshot;
+        let in_use = |id: &&crate::catalog::SnapshotId| {
+            let idle_at = snapshot.schedule.nth_after(id.taken_at(), 2, &snapshot.timezone);
+            idle_at.is_none_or(|idle_at| now < idle_at)
+        };
+        match newest.filter(|_| !old_timeline).filter(in_use) {
+            Some(id) => Err(self
+                .refused(format!("somebody takes snapshots of it: {id} is younger than two slots of the schedule"))
+                .remedy("stop taking them, wait until two slots have passed, then try again")),
+            None => Ok(()),
+        }
+    }
+}

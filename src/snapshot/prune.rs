@@ -178,11 +178,15 @@ impl Pruner<'_> {
         }
     }
 
-    /// A list without the snapshot that this node published last is not the list of that store.
+    /// A list without the snapshot that this node published last, and without any newer one, is not the list of that
+    /// store.
     fn own_newest_is_there(&self, opened: &Opened, catalog: &Catalog<'_>, lineage: Option<LineageId>) -> Result<()> {
         let Some(newest) = self.stores.newest(&opened.settings.path) else { return Ok(()) };
-        let there = lineage.is_some_and(|l| catalog.has_manifest(l, &newest, 0));
-        if there {
+        let reaches = |id: &SnapshotId| opened.settings.scope == Scope::Cluster || id.node() == self.node;
+        let known = |l: LineageId| {
+            catalog.entries(l).any(|e| *e.id() >= newest && reaches(e.id()) && catalog.has_manifest(l, e.id(), 0))
+        };
+        if lineage.is_some_and(known) {
             return Ok(());
         }
         Err(Error::new(Code::ListingInDoubt, "prune store", &opened.name)

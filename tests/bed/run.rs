@@ -41,6 +41,12 @@ impl Output {
         self.code == Some(0)
     }
 
+    /// What was printed as JSON, however it ended.
+    #[track_caller]
+    pub fn document(&self) -> serde_json::Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|e| panic!("not JSON ({e}): {self}"))
+    }
+
     #[track_caller]
     pub fn json(self) -> serde_json::Value {
         let text = self.ok();

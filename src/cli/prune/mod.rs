@@ -22,10 +22,10 @@ use document::{PruneDocument, StoreRun};
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  refloat prune --dry-run             each snapshot with the reasons why it stays or goes; exit code 2 if any goes
-  refloat prune                       the same, then asks
-  refloat prune --yes --store local   without asking, in one store
-  refloat prune --yes --plan HASH     only what that dry run has shown
+  refloat prune --dry-run              each snapshot with the reasons why it stays or goes; exit code 2 if any goes
+  refloat prune                        the same, then asks
+  refloat prune --yes --store local    without asking, in one store
+  refloat prune --yes --plan 5f1c09ab  only what the dry run with this plan has shown
 
 What goes waits in the trash of the store for `trash_grace`, unless its space is needed at once. Never removed are the
 newest verified snapshot of each timeline, `min_keep` verified ones, pinned and imported ones, those of other nodes
@@ -37,16 +37,21 @@ pub struct PruneArgs {
     /// Do not ask
     #[arg(long)]
     pub yes: bool,
-    /// Only if the plan is still the one with this hash, which a dry run has shown
+    /// Only if the plan is still the one with this hash, which a dry run has shown; its first 8 digits suffice
     #[arg(long, value_name = "HASH", value_parser = hash)]
-    pub plan: Option<Digest>,
+    pub plan: Option<String>,
     /// The clock is right although no snapshot was taken for long: go by the newest one's own time
     #[arg(long)]
     pub trust_clock: bool,
 }
 
-fn hash(text: &str) -> std::result::Result<Digest, String> {
-    text.parse().map_err(|_| "64 hexadecimal digits, as `refloat prune --dry-run` prints them".into())
+fn hash(text: &str) -> std::result::Result<String, String> {
+    let digits = text.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'a'..=b'f'));
+    if digits && (8..=64).contains(&text.len()) {
+        Ok(text.into())
+    } else {
+        Err("8 to 64 hexadecimal digits, as `refloat prune --dry-run` prints them".into())
+    }
 }
 
 /// What all stores together say.
@@ -83,8 +88,8 @@ pub async fn run(args: PruneArgs, context: &Context) -> Result<Ending> {
     })
     .await?;
     let hash = overall(&runs);
-    if let Some(wanted) = args.plan.filter(|wanted| *wanted != hash) {
-        return Err(Error::new(Code::PlanChanged, "prune by plan", wanted.to_string())
+    if let Some(wanted) = args.plan.filter(|wanted| !hash.to_string().starts_with(wanted)) {
+        return Err(Error::new(Code::PlanChanged, "prune by plan", wanted)
             .because(format!("the plan is now {hash}"))
             .remedy("look at it with `refloat prune --dry-run`"));
     }
@@ -95,7 +100,8 @@ pub async fn run(args: PruneArgs, context: &Context) -> Result<Ending> {
     if !args.yes {
         stream::print(&context.output, &PruneDocument { runs: &runs, hash, dry_run: true })?;
     }
-    if !confirm(&question(&runs), args.yes, "prune without being asked")? {
+    let names: Vec<&str> = runs.iter().filter(|run| acts(run)).map(|run| run.name.as_str()).collect();
+    if !confirm(&question(&runs), args.yes, "prune store", &names.join(", "))? {
         return Ok(Ending::Good);
     }
     let (progress, token) = (context.progress.clone(), cancel.clone());

@@ -162,7 +162,7 @@ pub async fn retire(args: RetireArgs, context: &Context) -> Result<Ending> {
     }
     let bytes: u64 = parts.iter().map(|part| part.retired.bytes()).fold(0, u64::saturating_add);
     let question = format!("Remove all of this for good ({})?", size(bytes));
-    if !confirm(&question, args.yes, "retire without being asked")? {
+    if !confirm(&question, args.yes, "retire lineage", &what.lineage.to_string())? {
         return Ok(Ending::Good);
     }
     let (progress, cancel, token) = (context.progress.clone(), context.cancel.clone(), context.cancel.clone());

@@ -146,6 +146,7 @@ fn to_datetime(civil: CivilDateTime) -> Result<DateTime, CronError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn five_fields_that_fire() {
@@ -168,6 +169,101 @@ mod tests {
         ] {
             let error = parse(text).unwrap_err();
             assert!(error.contains(part) && !error.is_empty(), "{text}: {error}");
+        }
+    }
+
+    fn slots(text: &str, zone: &str, after: &str, n: u32) -> Vec<String> {
+        let timezone = TimeZone::get(zone).unwrap();
+        let schedule = Schedule::Cron(Box::new(parse(text).unwrap()));
+        let after = after.parse().unwrap();
+        (1..=n).map(|n| schedule.nth_after(after, n, &timezone).unwrap().to_string()).collect()
+    }
+
+    #[test]
+    fn slots_after_a_time() {
+        let half_hours = slots("*/30 * * * *", "UTC", "2026-11-30T10:00:00Z", 3);
+        assert_eq!(half_hours, ["2026-11-30T10:30:00Z", "2026-11-30T11:00:00Z", "2026-11-30T11:30:00Z"]);
+        assert_eq!(slots("*/30 * * * *", "UTC", "2026-11-30T10:29:59.999Z", 1), ["2026-11-30T10:30:00Z"]);
+        let nightly = slots("0 3 * * 1-5", "Asia/Kathmandu", "2026-11-27T00:00:00Z", 2);
+        assert_eq!(nightly, ["2026-11-29T21:15:00Z", "2026-11-30T21:15:00Z"]);
+        assert_eq!(slots("0 0 29 2 *", "UTC", "2096-02-29T00:00:00Z", 1), ["2104-02-29T00:00:00Z"]);
+    }
+
+    /// In Berlin 02:00 to 03:00 is missing on 29 March 2026 and comes twice on 25 October 2026.
+    #[test]
+    fn clocks_that_are_set_forward_and_back() {
+        for (text, after, expected) in [
+            // The missing half past two fires when the gap ends, at three.
+            ("30 2 * * *", "2026-03-28T12:00:00Z", ["2026-03-29T01:00:00Z", "2026-03-30T00:30:00Z"]),
+            ("0 4 * * *", "2026-03-28T12:00:00Z", ["2026-03-29T02:00:00Z", "2026-03-30T02:00:00Z"]),
+            ("*/30 * * * *", "2026-03-29T00:30:00Z", ["2026-03-29T01:00:00Z", "2026-03-29T01:30:00Z"]),
+            // Once, in summer time; from within the second hour the next day.
+            ("30 2 * * *", "2026-10-24T12:00:00Z", ["2026-10-25T00:30:00Z", "2026-10-26T01:30:00Z"]),
+            ("30 2 * * *", "2026-10-25T01:10:00Z", ["2026-10-26T01:30:00Z", "2026-10-27T01:30:00Z"]),
+            // In both hours.
+            ("*/30 * * * *", "2026-10-25T00:30:00Z", ["2026-10-25T01:00:00Z", "2026-10-25T01:30:00Z"]),
+            ("45 * * * *", "2026-10-25T00:45:00.5Z", ["2026-10-25T01:45:00Z", "2026-10-25T02:45:00Z"]),
+        ] {
+            assert_eq!(slots(text, "Europe/Berlin", after, 2), expected, "{text} after {after}");
+        }
+    }
+
+    /// Samoa left out 30 December 2011.
+    #[test]
+    fn a_gap_of_a_day() {
+        let slots = slots("0 3 * * *", "Pacific/Apia", "2011-12-29T14:00:00Z", 2);
+        assert_eq!(slots, ["2011-12-30T13:00:00Z", "2011-12-31T13:00:00Z"]);
+    }
+
+    #[test]
+    fn periods() {
+        let every = |text: &str, n| {
+            let period = super::super::units::parse_duration(text).unwrap();
+            Schedule::Every(period).nth_after("2026-10-25T00:10:00Z".parse().unwrap(), n, &TimeZone::UTC)
+        };
+        assert_eq!(every("90m", 2).unwrap().to_string(), "2026-10-25T03:10:00Z");
+        assert_eq!(every("90m", 0).unwrap().to_string(), "2026-10-25T00:10:00Z");
+        assert_eq!(every("5200w", u32::MAX), None);
+    }
+
+    #[test]
+    fn the_calendar_ends() {
+        let cron = Schedule::Cron(Box::new(parse("0 0 1 1 *").unwrap()));
+        for zone in ["UTC", "Europe/Berlin"] {
+            let timezone = TimeZone::get(zone).unwrap();
+            assert_eq!(cron.nth_after(Timestamp::MAX, 1, &timezone), None);
+            assert!(cron.nth_after(Timestamp::MIN, 1, &timezone).is_some());
+            assert_eq!(cron.nth_after("9999-06-01T00:00:00Z".parse().unwrap(), 1, &timezone), None);
+        }
+    }
+
+    proptest! {
+        /// Against a walk through the minutes: expressions with several times a day fire whenever the wall clock fits.
+        #[test]
+        fn fires_when_the_wall_clock_fits(
+            zone in prop_oneof![Just("UTC"), Just("Europe/Berlin"), Just("Australia/Lord_Howe"), Just("America/New_York")],
+            minutes in prop_oneof![Just("*/7"), Just("0,30"), Just("5-9"), Just("15")],
+            hours in prop_oneof![Just("*"), Just("1-3"), Just("*/2"), Just("1,2,3,23")],
+            change in prop_oneof![Just("2026-03-08"), Just("2026-03-29"), Just("2026-04-05"), Just("2026-10-04"),
+                Just("2026-10-25"), Just("2026-11-01"), Just("2026-12-31")],
+            start in -86_400i64..86_400,
+        ) {
+            let timezone = TimeZone::get(zone).unwrap();
+            let cron = parse(&format!("{minutes} {hours} * * *")).unwrap();
+            let after: Timestamp = format!("{change}T00:00:00Z").parse().unwrap();
+            let after = after + start.seconds();
+            let mut minute = after - (after.as_second().rem_euclid(60)).seconds();
+            let mut expected = Vec::new();
+            while expected.len() < 3 {
+                minute += 1.minute();
+                let wall = Civil(timezone.to_datetime(minute));
+                if cron.is_time_matching(&wall).unwrap() {
+                    expected.push(minute);
+                }
+            }
+            let schedule = Schedule::Cron(Box::new(cron));
+            let found: Vec<_> = (1..=3).map(|n| schedule.nth_after(after, n, &timezone).unwrap()).collect();
+            prop_assert_eq!(found, expected);
         }
     }
 }

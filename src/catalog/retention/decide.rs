@@ -26,7 +26,8 @@ pub fn decide(candidates: &[Candidate], trash: &[Trashed], policy: &Policy, situ
     always::apply(&history, policy, &mut verdicts);
     rules::apply(&history, policy, &mut verdicts);
     let thinned = thinning::apply(&history, trash, &reach.trash, policy, situation, &mut verdicts);
-    let (mut keep, mut remove) = (Vec::new(), Vec::new());
+    let stay = verdicts.iter().filter(|verdict| !verdict.keep.is_empty()).count();
+    let (mut keep, mut remove) = (Vec::with_capacity(stay), Vec::with_capacity(verdicts.len() - stay));
     for (entry, verdict) in history.entries.iter().zip(verdicts) {
         let Verdict { keep: reasons, remove: against, at_once } = verdict;
         if reasons.is_empty() {

@@ -28,10 +28,10 @@ pub(super) fn holds(history: &History<'_>, situation: &Situation) -> Vec<Hold> {
     }
     holds.extend(history.timelines.values().filter_map(|timeline| backwards(history, timeline, clock_trusted)));
     if let Some(freeze) = &situation.freeze {
+        let expired = freeze.until.is_some_and(|until| until <= now);
         // A clock in doubt ends no freeze, and any other hold is doubt enough.
-        let over = holds.is_empty() && freeze.until.is_some_and(|until| until <= now);
-        if !over {
-            holds.push(Hold::Frozen { until: freeze.until, reason: freeze.reason.clone() });
+        if !expired || !holds.is_empty() {
+            holds.push(Hold::Frozen { until: freeze.until, reason: freeze.reason.clone(), expired });
         }
     }
     holds

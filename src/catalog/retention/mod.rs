@@ -23,6 +23,14 @@ mod say;
 mod thinning;
 
 #[cfg(test)]
+mod arbitrary;
+#[cfg(test)]
+mod model;
+#[cfg(test)]
+mod property;
+#[cfg(test)]
+mod property_space;
+#[cfg(test)]
 mod testing;
 #[cfg(test)]
 mod tests;

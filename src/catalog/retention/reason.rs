@@ -134,24 +134,18 @@ pub enum Emptying {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Hold {
     /// `now` lies before the newest verified snapshot (tolerance: five minutes).
-    ClockBehind {
-        newest: Timestamp,
-    },
+    ClockBehind { newest: Timestamp },
     /// The newest verified snapshot is older than two periods: either the clock is wrong, or nothing is being taken.
-    Overdue {
-        newest: Timestamp,
-        since: Timestamp,
-    },
+    Overdue { newest: Timestamp, since: Timestamp },
     /// A snapshot of an earlier revision carries a later time (tolerance: five minutes).
-    TimesRunBackwards {
-        older: usize,
-        newer: usize,
-    },
+    TimesRunBackwards { older: usize, newer: usize },
     /// Nothing in scope is verified.
     NothingVerified,
     Frozen {
         until: Option<Timestamp>,
         reason: String,
+        /// By the clock it has expired, but another hold stands, and a clock in doubt ends no freeze.
+        expired: bool,
     },
 }
 

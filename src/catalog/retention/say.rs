@@ -71,7 +71,10 @@ impl Display for Keep {
             Keep::Calendar { slot, start, nth, of } => {
                 write!(f, "newest of its {}, {slot} {nth} of {of}", Named(*slot, *start))
             }
-            Keep::Floor { nth, of } => write!(f, "verified {nth} of {of} that stay whatever happens (min_keep)"),
+            Keep::Floor { of: 1, .. } => f.write_str("the newest verified one, which always stays (min_keep)"),
+            Keep::Floor { nth, of } => {
+                write!(f, "number {nth} of the {of} newest verified, which always stay (min_keep)")
+            }
             Keep::Pinned => f.write_str("pinned"),
             Keep::Imported => f.write_str("imported, so only a person retires it"),
             Keep::NothingVerifiedIsNewer => f.write_str("not verified, but nothing verified in its timeline is newer"),
@@ -97,14 +100,15 @@ impl Display for Said<'_, Remove> {
 impl Display for Said<'_, Beyond> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self.what {
+            Beyond::Last { of: 1 } => f.write_str("not the last one"),
             Beyond::Last { of } => write!(f, "not among the last {of}"),
             Beyond::Within(span) => write!(f, "more than {} older than the newest verified", format_duration(*span)),
             Beyond::Covered { slot, start, by } => {
                 write!(f, "its {} has a newer one: ", Named(*slot, *start))?;
                 name(f, self.candidates, *by)
             }
-            Beyond::Calendar { slot, of: 1 } => write!(f, "not of the newest {slot} that has a verified one"),
-            Beyond::Calendar { slot, of } => write!(f, "not of the newest {of} {slot}s that have a verified one"),
+            Beyond::Calendar { slot, of: 1 } => write!(f, "a newer {slot} has a verified one"),
+            Beyond::Calendar { slot, of } => write!(f, "{of} newer {slot}s have a verified one"),
         }
     }
 }
@@ -138,10 +142,11 @@ impl Display for Said<'_, Hold> {
                 f.write_str(" has a lower revision and yet a later time than ")?;
                 name(f, self.candidates, *newer)
             }
-            Hold::NothingVerified => f.write_str("no snapshot within reach is verified"),
-            Hold::Frozen { until: None, reason } => write!(f, "frozen: {reason}"),
-            Hold::Frozen { until: Some(until), reason } => {
-                write!(f, "frozen until {until}, and no shorter than anything else holds: {reason}")
+            Hold::NothingVerified => f.write_str("there is no verified snapshot here that counts (imports do not)"),
+            Hold::Frozen { until: None, reason, .. } => write!(f, "frozen: {reason}"),
+            Hold::Frozen { until: Some(until), reason, expired: false } => write!(f, "frozen until {until}: {reason}"),
+            Hold::Frozen { until: Some(until), reason, expired: true } => {
+                write!(f, "frozen until {until}, which only counts as past once nothing else is in doubt: {reason}")
             }
         }
     }

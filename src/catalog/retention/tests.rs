@@ -207,7 +207,7 @@ fn newest_is_oversize() {
     assert_snapshot!(case.shown());
 }
 
-/// Its bytes are no ground to remove what is verified; the limit is then missed, and that is said.
+/// Their bytes are no ground to remove what is verified; the limit is then missed, and that is said.
 #[test]
 fn unverified_and_unfinished_take_no_room_from_verified() {
     let mut case = Case::new(RetentionSettings { keep_last: 4, keep_within: HOUR, min_keep: 1, ..NO_RULES });
@@ -219,7 +219,8 @@ fn unverified_and_unfinished_take_no_room_from_verified() {
     case.situation.space.unfinished = 30 * MIB;
     case.used();
     let mut text = String::new();
-    for max in [84, 83, 82] {
+    // Without them 4 MiB are used.
+    for max in [84, 83, 4, 3] {
         case.policy.max_bytes = Some(max * MIB);
         text.push_str(&format!("--- max_bytes = {max}MiB\n{}", case.shown()));
     }
@@ -303,6 +304,23 @@ fn no_rule_at_all() {
     let mut case = Case::new(NO_RULES);
     case.series(1, 10, "2026-11-30T06:00:00Z", HOUR, 3);
     assert_snapshot!(case.shown());
+}
+
+/// Two years of a snapshot every ten minutes, of which a limit leaves a few.
+#[test]
+fn a_hundred_thousand() {
+    let mut case = Case::new(RetentionSettings { keep_weekly: 10, keep_monthly: 1000, ..RetentionSettings::default() });
+    case.policy.timezone = TimeZone::get("Europe/Berlin").unwrap();
+    case.series(1, 10, "2025-01-04T17:20:00Z", HOUR / 6, 100_000);
+    case.used();
+    let decisions = case.decide();
+    assert_eq!(decisions.hold, []);
+    assert_eq!(decisions.keep.len() + decisions.remove.len(), 100_000);
+    assert_eq!(decisions.remove.iter().filter(|r| r.reasons.len() == 6).count(), decisions.remove.len());
+    drop(decisions);
+    case.policy.max_bytes = Some(5 * MIB);
+    let decisions = case.decide();
+    assert_eq!((decisions.keep.len(), decisions.conflicts.len()), (5, 0));
 }
 
 /// A doubtful figure may not wrap, and ends of time may not panic.

@@ -13,12 +13,13 @@
 //! | data, then manifest, store by store | [`record`], [`publish`] |
 //! | all of it, under one lock | [`take`], [`state`], [`stores`]; asked and answered in [`outcome`] |
 //!
-//! [`check`] and [`export`] work on what is stored, [`open`] on any database file; [`progress`] is how work
-//! tells that it moves.
+//! [`check`] and [`export`] work on what is stored, [`open`] on any database file, [`diff`] on two of either;
+//! [`progress`] is how work tells that it moves.
 
 pub mod agreement;
 pub mod capture;
 pub mod check;
+pub mod diff;
 pub mod evidence;
 pub mod export;
 pub mod judge;

@@ -9,6 +9,7 @@
 //! | [`buckets`] | etcd's other buckets: meta, lease, members, alarm, cluster |
 //! | [`check`] | the integrity check and the offline HashKV, in one pass over the file |
 //! | [`keyspace`] | the keys as they stood at a revision |
+//! | [`diff`] | what differs between two key spaces |
 //! | [`kubernetes`] | just enough of a stored object to show kind, name and UID |
 //! | [`proto`], [`crc`] | protobuf wire format, CRC-32C of concatenated parts |
 
@@ -16,6 +17,7 @@ pub mod bbolt;
 pub mod buckets;
 pub mod check;
 pub mod crc;
+pub mod diff;
 pub mod keyspace;
 pub mod kubernetes;
 pub mod mvcc;

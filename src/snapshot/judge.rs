@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::progress::Progress;
 use crate::catalog::Digest;
 use crate::error::{Code, Error, Result};
-use crate::format::check::{Checker, Content, Finding, HashKv, Hints, Options};
+use crate::format::check::{Checker, Content, Finding, HashKv, Hints, Options, Visitor};
 use crate::format::{Head, ReadAt};
 use crate::store::codec::Framed;
 
@@ -98,16 +98,35 @@ pub fn judge(
     progress: &dyn Progress,
     cancel: &CancellationToken,
 ) -> Result<Judgement> {
+    judge_showing(object, on, options, None, progress, cancel)
+}
+
+/// The same, and shows each row of the key space to somebody.
+pub fn judge_showing(
+    object: &Object,
+    on: &str,
+    options: Options,
+    mut visitor: Option<&mut dyn Visitor>,
+    progress: &dyn Progress,
+    cancel: &CancellationToken,
+) -> Result<Judgement> {
     let hints = match object {
         Object::Plain(_) => None,
         Object::Framed(framed) => framed.hints().and_then(Hints::decode),
     };
     let hinted = Options { hints: hints.unwrap_or_default(), ..options.clone() };
     // Hints that do not fit the pages void the result; the same look without them needs nobody's word.
-    match once(object, on, hinted, progress, cancel)? {
+    match once(object, on, hinted, again(&mut visitor), progress, cancel)? {
         Some(judgement) => Ok(judgement),
-        None => once(object, on, options, progress, cancel)?
+        None => once(object, on, options, again(&mut visitor), progress, cancel)?
             .ok_or_else(|| Error::new(Code::Internal, "verify", on).because("misled without any hint")),
+    }
+}
+
+fn again<'a>(visitor: &'a mut Option<&mut dyn Visitor>) -> Option<&'a mut dyn Visitor> {
+    match visitor {
+        Some(visitor) => Some(&mut **visitor),
+        None => None,
     }
 }
 
@@ -116,6 +135,7 @@ fn once(
     object: &Object,
     on: &str,
     options: Options,
+    visitor: Option<&mut dyn Visitor>,
     progress: &dyn Progress,
     cancel: &CancellationToken,
 ) -> Result<Option<Judgement>> {
@@ -128,7 +148,7 @@ fn once(
     let (read, hashed, scanned) = thread::scope(|scope| {
         let read = scope.spawn(|| produce(object, on, cancel, scan_in, hash_in));
         let hash = scope.spawn(move || hash_database(hash_out, db_len));
-        let scanned = scan(&database, db_len, options, scan_out, progress);
+        let scanned = scan(Checker::showing(&database, options, visitor), db_len, scan_out, progress);
         (join(read), join(hash), scanned)
     });
     let stored_sha256 = read??;
@@ -171,14 +191,12 @@ fn join<T>(handle: thread::ScopedJoinHandle<'_, T>) -> Result<T> {
     handle.join().map_err(|_| Error::new(Code::Internal, "verify", "").because("a worker thread panicked"))
 }
 
-fn scan(
-    database: &dyn ReadAt,
+fn scan<'v>(
+    mut checker: Checker<'v>,
     db_len: u64,
-    options: Options,
     pieces: Receiver<Piece>,
     progress: &dyn Progress,
-) -> (Checker, Vec<Finding>) {
-    let mut checker = Checker::begin(database, options);
+) -> (Checker<'v>, Vec<Finding>) {
     let (mut damaged, mut done) = (Vec::new(), 0);
     for piece in pieces {
         match piece {

@@ -15,12 +15,13 @@
 //! | all of it, under one lock | [`take`], [`state`], [`stores`]; asked and answered in [`outcome`] |
 //!
 //! [`prune`](mod@prune) removes by the rules, [`retire`] what a person names.
-//! [`check`] and [`export`] work on what is stored, [`open`] on any database file; [`progress`] is how work
-//! tells that it moves.
+//! [`check`] and [`export`] work on what is stored, [`open`] on any database file, [`diff`] on two of either;
+//! [`progress`] is how work tells that it moves.
 
 pub mod agreement;
 pub mod capture;
 pub mod check;
+pub mod diff;
 pub mod evidence;
 pub mod export;
 pub mod judge;

@@ -14,6 +14,7 @@ mod bytes_stored;
 mod cli_config;
 mod cli_usage;
 mod crash;
+mod diff;
 mod docs;
 mod etcd_failures;
 mod etcd_member;

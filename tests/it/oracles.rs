@@ -227,7 +227,7 @@ fn own_key(row: &Value) -> (Vec<u8>, Facts) {
 }
 
 /// Text, or `{"hex": …}`.
-fn bytes(value: &Value) -> Vec<u8> {
+pub fn bytes(value: &Value) -> Vec<u8> {
     match value {
         Value::String(text) => text.clone().into_bytes(),
         other => {

@@ -114,7 +114,7 @@ impl Serialize for Bytes {
 
 impl Bytes {
     /// On one line; what is not text as `\xNN`.
-    fn shown(&self) -> String {
+    pub(super) fn shown(&self) -> String {
         let mut text = String::new();
         for chunk in self.0.utf8_chunks() {
             text.push_str(&printable(chunk.valid()));

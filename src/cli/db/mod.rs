@@ -1,5 +1,6 @@
 //! `refloat db`: any etcd database file, read-only, without configuration.
 
+mod diff;
 mod document;
 
 use std::ffi::OsString;
@@ -21,6 +22,7 @@ use crate::snapshot::judge::{judge, split};
 use crate::snapshot::open;
 
 pub use super::snapshot::VerifyDocument;
+pub use diff::{DiffArgs, DiffHead};
 pub use document::{Bytes, GetDocument, HashKvDocument, InspectDocument, KeyRow, KeysHead, MemberRow};
 
 #[derive(Debug, Subcommand)]
@@ -35,6 +37,8 @@ pub enum Command {
     Keys(KeysArgs),
     /// The value of one key, as its bytes
     Get(GetArgs),
+    /// What differs between two files or snapshots, by prefix
+    Diff(DiffArgs),
 }
 
 #[derive(Debug, Args)]
@@ -112,6 +116,7 @@ pub async fn run(command: Command, context: &Context) -> Result<Ending> {
         Command::Hashkv(args) => hashkv(args, context).await,
         Command::Keys(args) => keys(args, context).await,
         Command::Get(args) => get(args, context).await,
+        Command::Diff(args) => diff::run(args, context).await,
     }
 }
 

@@ -121,7 +121,7 @@ pub struct ExportArgs {
     pub to: PathBuf,
 }
 
-/// What `verify` is about.
+/// What `verify` and `db diff` are about.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Subject {
     All,
@@ -133,15 +133,23 @@ impl VerifyArgs {
     pub fn subject(&self) -> Subject {
         match &self.subject {
             None => Subject::All,
+            Some(text) => Subject::of(text),
+        }
+    }
+}
+
+impl Subject {
+    /// A snapshot or a file: the one rule for every command that takes both.
+    pub fn of(text: &str) -> Subject {
+        // `<lineage>/<id>` is the form of an id that is never ambiguous; else a slash makes a path.
+        let with_lineage = text.split_once('/').is_some_and(|(lineage, _)| lineage.parse::<LineageId>().is_ok());
+        match text {
             // `latest` is always the snapshot; a file of that name is `./latest`.
-            Some(text) if text == LATEST => Subject::Id(text.clone()),
-            Some(text) if Path::new(text).exists() => Subject::File(text.into()),
-            // `<lineage>/<id>` is the form of an id that is never ambiguous; else a slash makes a path.
-            Some(text) if text.split_once('/').is_some_and(|(l, _)| l.parse::<LineageId>().is_ok()) => {
-                Subject::Id(text.clone())
-            }
-            Some(text) if text.contains('/') => Subject::File(text.into()),
-            Some(text) => Subject::Id(text.clone()),
+            LATEST => Subject::Id(text.into()),
+            _ if Path::new(text).exists() => Subject::File(text.into()),
+            _ if with_lineage => Subject::Id(text.into()),
+            _ if text.contains('/') => Subject::File(text.into()),
+            _ => Subject::Id(text.into()),
         }
     }
 }
@@ -211,7 +219,7 @@ fn preflight(found: outcome::Preflight, context: &Context) -> Result<Ending> {
 }
 
 /// Opens the stores for reading and works on them.
-async fn with_stores<T: Send + 'static>(
+pub(super) async fn with_stores<T: Send + 'static>(
     context: &Context,
     work: impl FnOnce(OpenStores, Node) -> Result<T> + Send + 'static,
 ) -> Result<T> {
@@ -255,7 +263,7 @@ async fn show(args: ShowArgs, context: &Context) -> Result<Ending> {
     Ok(Ending::Good)
 }
 
-fn find(stores: &OpenStores, id: &str, node: &Node, progress: &dyn Progress) -> Result<Shown> {
+pub(super) fn find(stores: &OpenStores, id: &str, node: &Node, progress: &dyn Progress) -> Result<Shown> {
     let catalog = read_catalog(&stores.list(), progress)?;
     // An id means one snapshot wherever it is; `latest` means this node's cluster.
     let lineage = match own_lineage(stores, &catalog, progress) {

@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hash, Hasher};
 
-const SHARDS: usize = 64;
+pub const SHARDS: usize = 64;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fingerprint([u32; 3]);
@@ -19,7 +19,7 @@ impl Fingerprint {
         Fingerprint([word(0), word(4), word(8)])
     }
 
-    fn shard(self) -> usize {
+    pub fn shard(self) -> usize {
         self.0[0] as usize % SHARDS
     }
 }
@@ -31,8 +31,9 @@ impl Hash for Fingerprint {
     }
 }
 
+/// Hashes what is uniform already.
 #[derive(Default)]
-struct AsIs(u64);
+pub struct AsIs(u64);
 
 impl Hasher for AsIs {
     fn finish(&self) -> u64 {

@@ -27,7 +27,7 @@
 pub mod finding;
 mod freelist;
 pub mod hints;
-mod keys;
+pub(in crate::format) mod keys;
 mod leaves;
 pub mod report;
 mod rows;
@@ -37,7 +37,7 @@ mod tree;
 
 pub use finding::{Finding, Findings};
 pub use hints::{Collector, Hints};
-pub use report::{Content, HashKv, Options, Report};
+pub use report::{Content, HashKv, Options, Report, Visitor};
 pub use scan::Checker;
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use super::finding::Finding;
 use super::hints::Hints;
 use crate::format::buckets::{Member, Meta};
+use crate::format::mvcc::{KeyValue, RowKey};
 
 /// What to look for beside faults.
 #[derive(Debug, Clone, Default)]
@@ -15,6 +16,16 @@ pub struct Options {
     pub compact_revision: Option<u64>,
     /// Branch pages that were gathered beforehand; need not be trusted.
     pub hints: Hints,
+}
+
+/// Wants to see the rows of the `key` bucket while they are checked.
+pub trait Visitor {
+    /// Nothing seen so far counts: the rows come from the beginning.
+    fn begin(&mut self);
+
+    /// A row at or below the wanted revision whose shape is sound. Rows come in the order of the file's pages, which
+    /// is not that of revisions. What was shown means something only when the check ends without a finding.
+    fn row(&mut self, row: RowKey, kv: &KeyValue<'_>);
 }
 
 /// etcd's hash over the key space, with the two revisions without which it means nothing.

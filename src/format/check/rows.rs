@@ -3,6 +3,7 @@
 use super::finding::Findings;
 use super::keys::{Fingerprint, Keys, Newest, Seen};
 use super::leaves::Found;
+use super::report::Visitor;
 use crate::format::bbolt::Leaf;
 use crate::format::mvcc::{KeyValue, Revision, RowKey, row_fault};
 use std::collections::HashSet;
@@ -11,7 +12,7 @@ use std::collections::HashSet;
 const LEASELESS_KEPT: usize = 100_000;
 
 /// What decides whether a row counts, and what is gathered over all leaves.
-pub struct Rows {
+pub struct Rows<'v> {
     /// Rows above this revision are passed over.
     pub at: u64,
     pub compact: u64,
@@ -26,9 +27,10 @@ pub struct Rows {
     pub tombstones: u64,
     /// Main revisions at or below the compact revision that were counted and then superseded.
     pub superseded: Vec<u64>,
+    pub visitor: Option<&'v mut dyn Visitor>,
 }
 
-impl Rows {
+impl Rows<'_> {
     /// Reads all rows of a leaf for the first time.
     pub fn first_pass(&mut self, page: u64, leaf: &Leaf<'_>, findings: &mut Findings) -> Found {
         let mut found = Found::default();
@@ -61,6 +63,9 @@ impl Rows {
             }
             self.rows += 1;
             self.tombstones += u64::from(row.tombstone);
+            if let Some(visitor) = &mut self.visitor {
+                visitor.row(row, &kv);
+            }
             if self.see(page, row, &kv, findings) {
                 sum.add(item.key, item.value);
             }

@@ -5,7 +5,7 @@ use super::freelist;
 use super::hints::Comparison;
 use super::keys::Keys;
 use super::leaves::{Found, Leaves};
-use super::report::{Content, HashKv, Options, Report};
+use super::report::{Content, HashKv, Options, Report, Visitor};
 use super::rows::{Rows, gap};
 use super::small;
 use super::tree::{self, Bits, Reached};
@@ -20,13 +20,13 @@ use crate::format::{ReadAt, crc::Joiner};
 use std::collections::HashSet;
 
 /// A check under way.
-pub struct Checker {
+pub struct Checker<'v> {
     options: Options,
     findings: Findings,
     content: Content,
     reached: Reached,
     leaves: Leaves,
-    rows: Rows,
+    rows: Rows<'v>,
     /// The next leaf in file order.
     next: usize,
     /// Bytes fed so far, and the page that is being put together.
@@ -46,9 +46,17 @@ pub struct Checker {
     freelist: Option<u64>,
 }
 
-impl Checker {
+impl<'v> Checker<'v> {
     /// Reads metas, the tree above the leaves and the small buckets. `db` is the database without trailer.
-    pub fn begin(file: &dyn ReadAt, options: Options) -> Checker {
+    pub fn begin(file: &dyn ReadAt, options: Options) -> Checker<'v> {
+        Checker::showing(file, options, None)
+    }
+
+    /// The same, and shows each row to somebody.
+    pub fn showing(file: &dyn ReadAt, options: Options, mut visitor: Option<&'v mut dyn Visitor>) -> Checker<'v> {
+        if let Some(visitor) = &mut visitor {
+            visitor.begin();
+        }
         let rows = Rows {
             at: options.revision.unwrap_or(u64::MAX),
             compact: 0,
@@ -61,6 +69,7 @@ impl Checker {
             rows: 0,
             tombstones: 0,
             superseded: Vec::new(),
+            visitor,
         };
         let mut checker = Checker {
             options,

@@ -13,8 +13,8 @@
 //! | data, then manifest, store by store | [`record`], [`publish`] |
 //! | all of it, under one lock | [`take`], [`state`], [`stores`]; asked and answered in [`outcome`] |
 //!
-//! [`check`] and [`export`] work on what is stored, [`open`] on any database file; [`progress`] is how work
-//! tells that it moves.
+//! [`check`] and [`export`] work on what is stored, [`pin`] says something about it later, [`open`] is for any
+//! database file; [`progress`] is how work tells that it moves.
 
 pub mod agreement;
 pub mod capture;
@@ -24,6 +24,7 @@ pub mod export;
 pub mod judge;
 pub mod open;
 pub mod outcome;
+pub mod pin;
 pub mod preflight;
 pub mod progress;
 pub mod publish;

@@ -16,8 +16,8 @@ use super::value::{LineageId, Node, TimelineId};
 use crate::error::{Code, Error, Result};
 use crate::store::{Entry as ListedEntry, Store};
 
-/// Names per request.
-const PAGE: usize = 1000;
+/// Names per request. A local store reads its directories anew for each page, so few large ones: some 10 MiB.
+const PAGE: usize = 25_000;
 /// More foreign names than this are counted, not kept.
 const MAX_FOREIGN_NAMES: usize = 10_000;
 
@@ -114,6 +114,11 @@ impl<'c> Entry<'c> {
     /// Whether any store holds a manifest; without one it is no snapshot.
     pub fn has_manifest(&self) -> bool {
         self.copies.iter().any(|c| c.manifest)
+    }
+
+    /// Bytes of its data objects, over all stores.
+    pub fn stored_bytes(&self) -> u64 {
+        self.copies.iter().flat_map(CopyNames::data).map(|(_, size)| size).sum()
     }
 }
 
@@ -228,18 +233,23 @@ impl<'a> Catalog<'a> {
                 id
             }
         };
-        let copy =
+        let blank =
             |lineage, id| CopyNames { lineage, id, store, manifest: false, plain: None, encrypted: None, modified };
         if let Some(lineage) = name.lineage() {
             self.lineages.entry(lineage).or_default();
         }
         match name {
-            Name::Manifest(l, id) => self.copies.push(CopyNames { manifest: true, ..copy(l, shared(id)) }),
+            Name::Manifest(l, id) => {
+                let copy = CopyNames { manifest: true, ..blank(l, shared(id)) };
+                self.add_copy(copy);
+            }
             Name::Data(l, id, Codec::Zstd) => {
-                self.copies.push(CopyNames { plain: Some(size), ..copy(l, shared(id)) });
+                let copy = CopyNames { plain: Some(size), ..blank(l, shared(id)) };
+                self.add_copy(copy);
             }
             Name::Data(l, id, Codec::ZstdAge) => {
-                self.copies.push(CopyNames { encrypted: Some(size), ..copy(l, shared(id)) });
+                let copy = CopyNames { encrypted: Some(size), ..blank(l, shared(id)) };
+                self.add_copy(copy);
             }
             Name::Note(lineage, id, kind, at) => {
                 self.notes.push(NoteName { lineage, id: shared(id), store, at, kind });
@@ -254,6 +264,14 @@ impl<'a> Catalog<'a> {
                 self.trash.push(TrashName { lineage, store, at, was, size });
             }
             Name::Marker | Name::Segment { .. } | Name::Freeze(_) => {}
+        }
+    }
+
+    /// Data and manifest stand next to each other in a list, so hardly any id is held twice even for a moment.
+    fn add_copy(&mut self, copy: CopyNames) {
+        match self.copies.last_mut() {
+            Some(last) if last.key() == copy.key() => last.absorb(&copy),
+            _ => self.copies.push(copy),
         }
     }
 }
@@ -276,11 +294,6 @@ impl Catalog<'_> {
     /// Everything under ids, lineage by lineage.
     pub fn all_entries(&self) -> impl Iterator<Item = Entry<'_>> {
         self.lineages().flat_map(|lineage| self.entries(lineage))
-    }
-
-    /// Bytes of all data objects, whole or unfinished, over all stores.
-    pub fn stored_bytes(&self) -> u64 {
-        self.all_entries().flat_map(|e| e.copies).flat_map(|copy| copy.data()).map(|(_, size)| size).sum()
     }
 
     /// Names that are not ours, in all stores.

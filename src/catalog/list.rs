@@ -59,6 +59,15 @@ pub struct Unreadable {
     pub reason: String,
 }
 
+/// A lineage with snapshots that a filter left out: another cluster, or the one that this one was rebuilt from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct OtherLineage {
+    pub lineage: LineageId,
+    pub snapshots: u64,
+    /// Bytes of all its data objects, over all stores.
+    pub stored: u64,
+}
+
 /// A whole listing; for many thousand snapshots walk a [`Catalog`] instead.
 #[derive(Debug, Clone, Default)]
 pub struct Listing {
@@ -69,12 +78,12 @@ pub struct Listing {
     pub unfinished: Vec<Unfinished>,
     pub unreadable: Vec<Unreadable>,
     /// Lineages with snapshots that the filter left out.
-    pub other_lineages: Vec<LineageId>,
+    pub other_lineages: Vec<OtherLineage>,
 }
 
 impl Catalog<'_> {
     /// Lineages that the filter lets through, the one with the newest snapshot first.
-    fn chosen(&self, filter: &Filter, own: &Node) -> Vec<LineageId> {
+    pub fn chosen(&self, filter: &Filter, own: &Node) -> Vec<LineageId> {
         match filter.lineages {
             Lineages::One(lineage) => vec![lineage],
             Lineages::Current => match self.current_lineage(own) {
@@ -97,8 +106,31 @@ impl Catalog<'_> {
     }
 
     fn shown_in<'c>(&'c self, lineages: Vec<LineageId>, filter: &'c Filter) -> impl Iterator<Item = Loaded> + 'c {
+        self.matching(lineages, filter).map(|e| self.load(&e))
+    }
+
+    /// Snapshots of these lineages that the filter lets through, unread, newest first within each.
+    pub fn matching<'c>(
+        &'c self,
+        lineages: Vec<LineageId>,
+        filter: &'c Filter,
+    ) -> impl Iterator<Item = Entry<'c>> + 'c {
         let entries = lineages.into_iter().flat_map(|lineage| self.entries(lineage));
-        entries.filter(|e| e.has_manifest() && fits(e, filter)).map(|e| self.load(&e))
+        entries.filter(|e| e.has_manifest() && fits(e, filter))
+    }
+
+    /// Lineages with snapshots beside the chosen ones.
+    pub fn others(&self, chosen: &[LineageId]) -> Vec<OtherLineage> {
+        let lineages = self.lineages().filter(|l| !chosen.contains(l));
+        let counted = lineages.map(|lineage| {
+            let mut other = OtherLineage { lineage, snapshots: 0, stored: 0 };
+            for entry in self.entries(lineage) {
+                other.snapshots += u64::from(entry.has_manifest());
+                other.stored += entry.stored_bytes();
+            }
+            other
+        });
+        counted.filter(|other| other.snapshots > 0).collect()
     }
 
     /// Data objects without manifest and rests of writes, in all lineages and of all nodes.
@@ -124,9 +156,8 @@ impl Catalog<'_> {
     /// Everything at once; memory grows with the number of snapshots.
     pub fn listing(&self, filter: &Filter, own: &Node) -> Listing {
         let chosen = self.chosen(filter, own);
-        let has_snapshots = |l: &LineageId| self.entries(*l).any(|e| e.has_manifest());
         let mut listing = Listing {
-            other_lineages: self.lineages().filter(|l| !chosen.contains(l) && has_snapshots(l)).collect(),
+            other_lineages: self.others(&chosen),
             foreign: self.foreign(),
             foreign_names: self.foreign_names().to_vec(),
             unfinished: self.unfinished(),
@@ -209,7 +240,7 @@ mod tests {
         assert_eq!(of(Lineages::One(LineageId([9; 8])), None), [0i64; 0]);
         assert_eq!(of(Lineages::All, Some(node("cp2"))), [12, 11]);
         let listing = Catalog::read(&[&store]).unwrap().listing(&Filter::default(), &own);
-        assert_eq!(listing.other_lineages, [LineageId([1; 8])]);
+        assert_eq!(listing.other_lineages, [OtherLineage { lineage: LineageId([1; 8]), snapshots: 1, stored: 3 }]);
     }
 
     #[test]

@@ -43,7 +43,7 @@ pub use evidence::{
 pub use history::{LineageFile, Origin, Seen, TimelineFile, read_known, write_evidence};
 pub use id::SnapshotId;
 pub use index::{Catalog, Entry};
-pub use list::{Filter, ForeignName, Lineages, Listing, Unfinished, Unreadable};
+pub use list::{Filter, ForeignName, Lineages, Listing, OtherLineage, Unfinished, Unreadable};
 pub use load::Loaded;
 pub use manifest::{
     Agreement, AgreementResult, Codec, HashKv, Imported, Manifest, NotChecked, Sha256, Size, State, check,
@@ -51,6 +51,6 @@ pub use manifest::{
 pub use names::Name;
 pub use note::{Note, NoteBody, NoteKind};
 pub use place::{PlaceError, place};
-pub use shown::Shown;
+pub use shown::{PinWord, Shown};
 pub use sweep::{SweepPlan, SweepReport, SweepScope};
 pub use value::{Digest, EtcdId, LineageId, Node, TimelineId};

@@ -1,10 +1,11 @@
 //! A snapshot as it is shown: the manifest, the notes about it and the stores that hold it, folded into one.
 
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde::Serialize;
 
 use super::manifest::{Agreement, AgreementResult, Manifest, State, checks_suffice};
 use super::note::{Note, NoteBody};
+use super::value::Node;
 
 /// The fold. `manifest` is as stored; the fields beside it take the notes into account.
 #[derive(Debug, Clone, PartialEq)]
@@ -14,12 +15,29 @@ pub struct Shown {
     pub agreement: Vec<Agreement>,
     pub tags: Vec<String>,
     pub pinned: bool,
+    /// The latest pin or unpin of all stores, which decides.
+    pub pin: Option<PinWord>,
+    /// Stores whose own notes alone say pinned.
+    pub pinned_stores: Vec<String>,
     /// Names of the stores with manifest and data.
     pub stores: Vec<String>,
     /// What the copy in each of them is worth, in the same order.
     pub states: Vec<State>,
     /// Those of them in which a later look found damage.
     pub damaged_stores: Vec<String>,
+}
+
+/// One pin or unpin.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PinWord {
+    #[serde(with = "super::time::rfc3339")]
+    pub at: Timestamp,
+    /// A pin, not an unpin.
+    #[serde(skip)]
+    pub pinned: bool,
+    /// Who wrote it and why; unknown where the note cannot be read.
+    pub node: Option<Node>,
+    pub reason: Option<String>,
 }
 
 /// What one store holds of a snapshot besides its manifest.
@@ -59,11 +77,15 @@ impl Shown {
             State::Unverified
         };
         let damaged = copies.iter().filter(|c| last_look(c).is_some_and(|(ok, _)| !ok));
+        let pin = last_word(copies);
+        let pinned_here = |copy: &&Copy| last_word(std::slice::from_ref(*copy)).is_some_and(|word| word.pinned);
         Shown {
             state,
             agreement,
             tags,
-            pinned: pinned(copies),
+            pinned: pin.as_ref().is_some_and(|word| word.pinned),
+            pin,
+            pinned_stores: copies.iter().filter(pinned_here).map(|c| c.store.clone()).collect(),
             stores: copies.iter().map(|c| c.store.clone()).collect(),
             states: if disputed { vec![State::Disputed; states.len()] } else { states },
             damaged_stores: damaged.map(|c| c.store.clone()).collect(),
@@ -77,21 +99,32 @@ impl Shown {
     }
 
     /// The `snapshot` document: every field of the manifest, and `state pinned stores age` beside them.
-    pub fn document(&self, now: Timestamp) -> Value {
-        let folded = Manifest { agreement: self.agreement.clone(), tags: self.tags.clone(), ..self.manifest.clone() };
-        // A manifest is made of strings, numbers and lists: this cannot fail, and an empty document would show it.
-        let mut document = serde_json::to_value(folded).unwrap_or_else(|_| json!({}));
-        if let Some(fields) = document.as_object_mut() {
-            fields.insert("state".into(), json!(self.state.word()));
-            fields.insert("pinned".into(), json!(self.pinned));
-            fields.insert("stores".into(), json!(self.stores));
-            fields.insert("age".into(), json!(self.age(now)));
-            if !self.damaged_stores.is_empty() {
-                fields.insert("damaged_stores".into(), json!(self.damaged_stores));
-            }
+    pub fn document(&self, now: Timestamp) -> impl Serialize {
+        let Shown { manifest, agreement, tags, .. } = self;
+        Document {
+            manifest: Manifest { agreement: agreement.clone(), tags: tags.clone(), ..manifest.clone() },
+            state: self.state,
+            pinned: self.pinned,
+            pin: self.pin.as_ref().filter(|word| word.pinned),
+            stores: &self.stores,
+            damaged_stores: &self.damaged_stores,
+            age: self.age(now),
         }
-        document
     }
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    #[serde(flatten)]
+    manifest: Manifest,
+    state: State,
+    pinned: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pin: Option<&'a PinWord>,
+    stores: &'a [String],
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    damaged_stores: &'a [String],
+    age: i64,
 }
 
 fn dedup<T: PartialEq>(list: &mut Vec<T>) {
@@ -127,14 +160,22 @@ fn copy_state(manifest: &Manifest, copy: &Copy) -> State {
 }
 
 /// The latest word wins; a pin wins against an unpin of the same moment.
-fn pinned(copies: &[Copy]) -> bool {
-    let read = copies.iter().flat_map(|c| &c.notes).filter_map(|n| match n.body {
-        NoteBody::Pin { .. } => Some((n.at, true)),
-        NoteBody::Unpin { .. } => Some((n.at, false)),
+fn last_word(copies: &[Copy]) -> Option<PinWord> {
+    let word = |n: &Note, pinned, reason: &Option<String>| PinWord {
+        at: n.at,
+        pinned,
+        node: Some(n.node.clone()),
+        reason: reason.clone(),
+    };
+    let read = copies.iter().flat_map(|c| &c.notes).filter_map(|n| match &n.body {
+        NoteBody::Pin { reason } => Some(word(n, true, reason)),
+        NoteBody::Unpin { reason } => Some(word(n, false, reason)),
         _ => None,
     });
-    let blind = copies.iter().flat_map(|c| c.blind_pins.iter().map(|at| (*at, true)));
-    read.chain(blind).max().is_some_and(|(_, pinned)| pinned)
+    let blind = copies.iter().flat_map(|c| &c.blind_pins);
+    let blind = blind.map(|at| PinWord { at: *at, pinned: true, node: None, reason: None });
+    // One that can be read tells more than one that cannot.
+    read.chain(blind).max_by_key(|w| (w.at, w.pinned, w.node.clone()))
 }
 
 #[cfg(test)]
@@ -142,6 +183,7 @@ mod tests {
     use super::*;
     use crate::catalog::testing::{at, node, snapshot};
     use proptest::prelude::*;
+    use serde_json::json;
 
     fn note(seconds: i64, body: NoteBody) -> Note {
         Note::new(snapshot(1, 7, 0, "cp1").id, at(seconds), node("cp1"), body)
@@ -178,6 +220,15 @@ mod tests {
         for (copies, want) in table {
             assert_eq!(Shown::fold(snapshot(1, 7, 0, "cp1"), &copies).pinned, want, "{copies:?}");
         }
+        let reason = Some("audit".to_string());
+        let copies = [
+            copy("a", vec![note(1, pin()), note(3, unpin())]),
+            copy("b", vec![note(4, NoteBody::Pin { reason: reason.clone() })]),
+        ];
+        let shown = Shown::fold(snapshot(1, 7, 0, "cp1"), &copies);
+        assert_eq!((shown.pinned_stores.as_slice(), shown.pinned), (&["b".to_string()][..], true));
+        let word = PinWord { at: at(4), pinned: true, node: Some(node("cp1")), reason };
+        assert_eq!(shown.pin, Some(word));
     }
 
     #[test]
@@ -206,7 +257,7 @@ mod tests {
     fn document_has_the_names_of_the_interface() {
         let tags = NoteBody::Tag { tags: vec!["weekly".into(), "weekly".into()] };
         let shown = Shown::fold(snapshot(1, 7, 0, "cp1"), &[copy("local", vec![note(1, tags), note(2, pin())])]);
-        let d = shown.document(at(60));
+        let d = serde_json::to_value(shown.document(at(60))).unwrap();
         for field in "id lineage timeline cluster_id node member_id revision compact_revision taken_at state agreement \
                       size sha256 stores tags pinned etcd_version age"
             .split_whitespace()

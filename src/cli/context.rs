@@ -26,7 +26,8 @@ pub async fn aside<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 
 }
 
 pub struct Context {
-    pub output: Output,
+    /// Shared, so that long lists can be written from a blocking thread while they are read.
+    pub output: Arc<Output>,
     pub progress: Arc<dyn Progress>,
     /// Fires on the first SIGINT or SIGTERM.
     pub cancel: CancellationToken,
@@ -37,6 +38,7 @@ pub struct Context {
 
 impl Context {
     pub fn new(output: Output, progress: Arc<dyn Progress>, cancel: CancellationToken, global: Global) -> Self {
+        let output = Arc::new(output);
         Context { output, progress, cancel, config: global.config, store: global.store, loaded: OnceLock::new() }
     }
 

@@ -59,6 +59,19 @@ impl<'a> List<'a> {
         }
         self.output.raw(&self.buffer)
     }
+
+    /// Fields that are known only after the last row: in JSON behind the list, as JSON lines in a line of their own,
+    /// which begins with the schema. `rest` is an object with at least one field.
+    pub fn end_with(mut self, schema: u32, rest: &impl Serialize) -> Result<()> {
+        let rest = serde_json::to_string(rest).map_err(broken)?;
+        let fields = rest.strip_prefix('{').unwrap_or(&rest);
+        match self.output.format() {
+            Format::Table => {}
+            Format::Json => self.buffer.extend_from_slice(format!("],{fields}\n").as_bytes()),
+            Format::Jsonl => self.buffer.extend_from_slice(format!("{{\"schema\":{schema},{fields}\n").as_bytes()),
+        }
+        self.output.raw(&self.buffer)
+    }
 }
 
 fn broken(e: serde_json::Error) -> Error {
@@ -95,6 +108,26 @@ mod tests {
         }
         list.end().unwrap();
         sink.text()
+    }
+
+    #[test]
+    fn what_is_known_last_stands_last() {
+        #[derive(Serialize)]
+        struct Rest {
+            left: Vec<u8>,
+        }
+        for (format, want) in [
+            (Format::Table, "number 0\n"),
+            (Format::Json, "{\"schema\":1,\"numbers\":[\n{\"n\":0}],\"left\":[7]}\n"),
+            (Format::Jsonl, "{\"n\":0}\n{\"schema\":1,\"left\":[7]}\n"),
+        ] {
+            let sink = Captured::default();
+            let output = Output::new(format, Box::new(sink.clone()));
+            let mut list = List::begin(&output, &Head { schema: 1 }, "numbers").unwrap();
+            list.row(&Number { n: 0 }).unwrap();
+            list.end_with(1, &Rest { left: vec![7] }).unwrap();
+            assert_eq!(sink.text(), want);
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! standard error, an exit code from the error's own table. No decision about data is made here.
 
 mod args;
+mod columns;
 mod completions;
 mod config;
 mod confirm;

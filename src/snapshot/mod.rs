@@ -14,8 +14,8 @@
 //! | room for it: what killed runs left, then what retention lets go | [`making_room`], [`prune`](mod@prune) |
 //! | all of it, under one lock | [`take`], [`state`], [`stores`]; asked and answered in [`outcome`] |
 //!
-//! [`prune`](mod@prune) removes by the rules, [`retire`] what a person names.
-//! [`check`] and [`export`] work on what is stored, [`open`] on any database file, [`diff`] on two of either;
+//! [`prune`](mod@prune) removes by the rules, [`retire`] what a person names, [`pin`] says something about a snapshot
+//! later. [`check`] and [`export`] work on what is stored, [`open`] on any database file, [`diff`] on two of either;
 //! [`progress`] is how work tells that it moves.
 
 pub mod agreement;
@@ -28,6 +28,7 @@ pub mod judge;
 pub mod making_room;
 pub mod open;
 pub mod outcome;
+pub mod pin;
 pub mod preflight;
 pub mod progress;
 pub mod prune;

@@ -1,8 +1,6 @@
 //! Snapshots of other times, nodes and histories, made from one that was really taken: what retention looks at is
 //! changed in a copy of its manifest, the data is copied as it is.
 
-use std::path::Path;
-
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -52,12 +50,6 @@ impl Forge {
     /// From now on all are of revision 1, so that whatever is really taken is newer.
     pub fn of_the_past(mut self) -> Forge {
         self.base = i64::MIN / 2;
-        self
-    }
-
-    /// In another store.
-    pub fn into_store(mut self, store: &Path) -> Forge {
-        self.store = store.into();
         self
     }
 

@@ -1,12 +1,10 @@
 //! What the snapshot commands print.
 
-use std::collections::BTreeSet;
-
 use jiff::Timestamp;
 use serde::{Serialize, Serializer};
 
 use super::super::failure::ErrorDocument;
-use super::super::output::{self, Document, fields, table};
+use super::super::output::{self, Document, fields};
 use crate::catalog::{Manifest, Shown};
 
 /// One snapshot as the stores have it, at one moment: its JSON is the manifest with what came later folded in.
@@ -19,70 +17,6 @@ pub struct Snapshot {
 impl Serialize for Snapshot {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.shown.document(self.now).serialize(serializer)
-    }
-}
-
-#[derive(Debug, Serialize)]
-pub struct ListDocument {
-    pub schema: u32,
-    /// Newest first.
-    pub snapshots: Vec<Snapshot>,
-    /// Lineages with snapshots that are not in the list.
-    pub other_lineages: Vec<String>,
-    #[serde(flatten)]
-    pub others: Others,
-}
-
-/// What else lies in the stores. Lists hold names; `details` says where and why.
-#[derive(Debug, Default, Serialize)]
-pub struct Others {
-    /// How many objects refloat did not write.
-    pub foreign: u64,
-    /// With `--foreign` alone.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub foreign_names: Option<Vec<String>>,
-    /// Data without a manifest.
-    pub unfinished: Vec<String>,
-    /// Own-looking manifests that cannot be read.
-    pub unreadable: Vec<String>,
-    /// One for each name in the three lists.
-    pub details: Vec<StoredName>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct StoredName {
-    pub kind: Kind,
-    pub store: String,
-    /// Below the store's root.
-    pub name: String,
-    pub why: Option<String>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Kind {
-    Foreign,
-    Unfinished,
-    Unreadable,
-}
-
-impl Others {
-    /// `foreign` counts also what `found` does not name; without `name_foreign` none is named.
-    pub fn new(foreign: u64, name_foreign: bool, found: Vec<StoredName>) -> Self {
-        let details: Vec<StoredName> =
-            found.into_iter().filter(|one| name_foreign || one.kind != Kind::Foreign).collect();
-        let names = |kind| {
-            // The same name in two stores is one name.
-            let names: BTreeSet<&String> = details.iter().filter(|one| one.kind == kind).map(|one| &one.name).collect();
-            names.into_iter().cloned().collect::<Vec<String>>()
-        };
-        Others {
-            foreign,
-            foreign_names: name_foreign.then(|| names(Kind::Foreign)),
-            unfinished: names(Kind::Unfinished),
-            unreadable: names(Kind::Unreadable),
-            details,
-        }
     }
 }
 
@@ -148,93 +82,26 @@ pub struct ExportDocument {
     pub sha256: String,
 }
 
-impl Document for ListDocument {
-    fn table(&self) -> String {
-        let mut text = if self.snapshots.is_empty() {
-            "no snapshots\n".into()
-        } else {
-            let mut header = vec!["ID", "AGE", "STATE", "REVISION", "SIZE", "STORED", "STORES", "NODE", "TAGS"];
-            let lineages: BTreeSet<_> = self.snapshots.iter().map(|s| s.shown.manifest.lineage).collect();
-            // One alone would be the same word in each row.
-            let lineage = (lineages.len() > 1).then_some("LINEAGE");
-            header.extend(lineage);
-            let rows = self.snapshots.iter().map(|s| {
-                let lineage = lineage.map(|_| s.shown.manifest.lineage.to_string());
-                row(s).into_iter().chain(lineage).collect()
-            });
-            table(&header, &["AGE", "REVISION", "SIZE", "STORED"], rows)
-        };
-        let Others { foreign, unfinished, details, .. } = &self.others;
-        if !unfinished.is_empty() {
-            text.push_str(&format!("{} unfinished: data without a manifest, never counted\n", unfinished.len()));
-        }
-        if *foreign > 0 {
-            text.push_str(&format!(
-                "{foreign} foreign: not written by refloat, never touched (--foreign names them)\n"
-            ));
-        }
-        if !self.other_lineages.is_empty() {
-            let (count, plural) = (self.other_lineages.len(), if self.other_lineages.len() == 1 { "" } else { "s" });
-            text.push_str(&format!(
-                "{count} other lineage{plural}: snapshots of other clusters (--all-lineages lists them)\n"
-            ));
-        }
-        for one in details {
-            let kind = match one.kind {
-                Kind::Foreign => "foreign",
-                Kind::Unfinished => "unfinished",
-                Kind::Unreadable => "unreadable",
-            };
-            text.push_str(&format!("  {kind}: {}\n", one.line()));
-        }
-        text
-    }
-
-    /// One line per snapshot, then one with the rest.
-    fn lines(&self) -> serde_json::Result<Vec<String>> {
-        #[derive(Serialize)]
-        struct Line<'a, T> {
-            schema: u32,
-            #[serde(flatten)]
-            rest: &'a T,
-        }
-        let line = |snapshot: &Snapshot| serde_json::to_string(snapshot);
-        let mut lines: Vec<String> = self.snapshots.iter().map(line).collect::<serde_json::Result<_>>()?;
-        lines.push(serde_json::to_string(&Line { schema: self.schema, rest: &self.others })?);
-        Ok(lines)
-    }
-}
-
-impl StoredName {
-    fn line(&self) -> String {
-        let why = self.why.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
-        output::printable(&format!("{} in store {}{why}", self.name, self.store))
-    }
-}
-
-fn row(snapshot: &Snapshot) -> Vec<String> {
-    let Shown { manifest, stores, tags, .. } = &snapshot.shown;
-    vec![
-        manifest.id.to_string(),
-        output::age(snapshot.age()),
-        snapshot.state_words(),
-        manifest.revision.to_string(),
-        output::size(manifest.size.db),
-        output::size(manifest.size.stored),
-        stores.join(","),
-        manifest.node.to_string(),
-        tags.join(","),
-    ]
-}
-
 impl Snapshot {
-    fn age(&self) -> u64 {
+    pub(super) fn age(&self) -> u64 {
         self.shown.age(self.now).max(0).unsigned_abs()
     }
 
-    fn state_words(&self) -> String {
-        let pinned = if self.shown.pinned { ", pinned" } else { "" };
-        format!("{}{pinned}", self.shown.state.word())
+    /// What sets it apart from others of its state.
+    pub(super) fn marks(&self) -> Vec<&'static str> {
+        let pinned = self.shown.pinned.then_some("pinned");
+        pinned.into_iter().chain(self.shown.manifest.imported.is_some().then_some("imported")).collect()
+    }
+
+    pub(super) fn state_words(&self) -> String {
+        std::iter::once(self.shown.state.word()).chain(self.marks()).collect::<Vec<_>>().join(", ")
+    }
+
+    fn pin_words(&self) -> String {
+        let Some(word) = self.shown.pin.as_ref().filter(|word| word.pinned) else { return String::new() };
+        let by = word.node.as_ref().map(|node| format!(" on {node}")).unwrap_or_default();
+        let why = word.reason.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
+        format!("{}{by}{why}", output::time(word.at))
     }
 
     fn agreements(&self) -> impl Iterator<Item = String> {
@@ -258,6 +125,7 @@ impl Snapshot {
         let hash_kv = manifest
             .hash_kv
             .map(|h| format!("{} at revision {}, compact revision {}", h.hash, h.revision, h.compact_revision));
+        let imported = manifest.imported.as_ref().map(|i| format!("{} ({})", i.from, output::time(i.at)));
         let count = |n: Option<u64>| n.map(|n| n.to_string()).unwrap_or_default();
         let not_checked = manifest.not_checked.iter().map(|n| format!("{} ({})", n.check, n.reason));
         fields(&[
@@ -281,6 +149,8 @@ impl Snapshot {
             ("sha256", sha256.db.to_string()),
             ("sha256 stored", sha256.stored.to_string()),
             ("hash kv", hash_kv.unwrap_or_default()),
+            ("imported from", imported.unwrap_or_default()),
+            ("pinned", self.pin_words()),
             ("stores", stores.join(", ")),
             ("damaged in", damaged_stores.join(", ")),
             ("tags", tags.join(", ")),
@@ -339,7 +209,7 @@ impl Document for ExportDocument {
     }
 }
 
-fn outcome_line(store: &str, ok: bool, good: &str, error: Option<&ErrorDocument>) -> String {
+pub(super) fn outcome_line(store: &str, ok: bool, good: &str, error: Option<&ErrorDocument>) -> String {
     let said = match (ok, error) {
         (true, _) => good.to_string(),
         (false, Some(e)) => {
@@ -353,4 +223,4 @@ fn outcome_line(store: &str, ok: bool, good: &str, error: Option<&ErrorDocument>
 
 #[cfg(test)]
 #[path = "document_tests.rs"]
-mod tests;
+pub(super) mod tests;

@@ -1,143 +1,183 @@
-//! What `snapshot verify` and `db check` print: the same document, for a snapshot or for any file.
+//! `refloat snapshot verify`.
 
-use serde::Serialize;
+use std::path::{Path, PathBuf};
 
-use crate::cli::output::{Document, SCHEMA, printable};
-use crate::error::Exit;
-use crate::format::check::{Finding, HashKv};
-use crate::snapshot::check::Checked;
+use clap::Args;
+use tokio_util::sync::CancellationToken;
 
-/// The result for one subject.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct VerifyDocument {
-    pub schema: u32,
-    /// A snapshot id or a path.
-    pub subject: String,
-    /// No finding. Says nothing about what `not_covered` lists.
-    pub ok: bool,
-    pub findings: Vec<Finding>,
-    pub hash_kv: Option<HashKv>,
-    /// What no check could prove, such as value bytes of a file without trailer.
-    pub not_covered: Vec<String>,
-    /// What else there is to say, such as that a sound snapshot is disputed.
-    pub notes: Vec<String>,
+use super::select::{find, own_lineage, read_catalog, with_stores};
+use super::verify_document::{VerifyAllDocument, VerifyDocument};
+use crate::catalog::find::LATEST;
+use crate::catalog::{Filter, LineageId, Node, Shown};
+use crate::cli::context::{Context, Ending, aside};
+use crate::cli::output::SCHEMA;
+use crate::error::{Code, Exit, Result};
+use crate::format::check::Finding;
+use crate::snapshot::check::{self, Proof};
+use crate::snapshot::progress::Progress;
+use crate::snapshot::stores::OpenStores;
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  refloat snapshot verify latest
+  refloat snapshot verify --all
+  refloat snapshot verify ./snapshot.db    a file of `etcdctl snapshot save`")]
+#[group(id = "what", required = true, multiple = false)]
+pub struct VerifyArgs {
+    /// Snapshot id, `latest`, or a file with a SHA-256 trailer (a name with `/`, or one that exists)
+    #[arg(value_name = "ID|FILE", group = "what")]
+    pub subject: Option<String>,
+    /// Every snapshot of this cluster
+    #[arg(long, group = "what")]
+    pub all: bool,
 }
 
-impl From<Checked> for VerifyDocument {
-    fn from(checked: Checked) -> Self {
-        let Checked { subject, findings, hash_kv, not_covered, notes } = checked;
-        VerifyDocument { schema: SCHEMA, subject, ok: findings.is_empty(), findings, hash_kv, not_covered, notes }
+/// What `verify` and `db diff` are about.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Subject {
+    All,
+    Id(String),
+    File(PathBuf),
+}
+
+impl VerifyArgs {
+    pub fn subject(&self) -> Subject {
+        match &self.subject {
+            None => Subject::All,
+            Some(text) => Subject::of(text),
+        }
     }
 }
 
-/// `snapshot verify --all`.
-#[derive(Debug, Serialize)]
-pub struct VerifyAllDocument {
-    pub schema: u32,
-    /// Every single one is.
-    pub ok: bool,
-    pub results: Vec<VerifyDocument>,
-}
-
-impl VerifyDocument {
-    /// The exit code that goes with it; `None` is 0.
-    pub fn exit(&self) -> Option<Exit> {
-        (!self.ok).then_some(Exit::Data)
+impl Subject {
+    /// A snapshot or a file: the one rule for every command that takes both.
+    pub fn of(text: &str) -> Subject {
+        // `<lineage>/<id>` is the form of an id that is never ambiguous; else a slash makes a path.
+        let with_lineage = text.split_once('/').is_some_and(|(lineage, _)| lineage.parse::<LineageId>().is_ok());
+        match text {
+            // `latest` is always the snapshot; a file of that name is `./latest`.
+            LATEST => Subject::Id(text.into()),
+            _ if Path::new(text).exists() => Subject::File(text.into()),
+            _ if with_lineage => Subject::Id(text.into()),
+            _ if text.contains('/') => Subject::File(text.into()),
+            _ => Subject::Id(text.into()),
+        }
     }
 }
 
-impl Document for VerifyDocument {
-    fn table(&self) -> String {
-        let mut text = format!("{}: {}\n", printable(&self.subject), if self.ok { "ok" } else { "INVALID" });
-        for finding in &self.findings {
-            let line = match finding.check {
-                "page" => format!("  {finding}"),
-                check => {
-                    let page = finding.page.map(|page| format!(" page {page}")).unwrap_or_default();
-                    format!("  {check}{page}: {}", finding.message)
+pub(super) async fn verify(args: VerifyArgs, context: &Context) -> Result<Ending> {
+    let (progress, cancel) = (context.progress.clone(), context.cancel.clone());
+    let document = match args.subject() {
+        Subject::File(path) => {
+            let checked = aside(move || check::file(&path, Proof::Required, &*progress, &cancel)).await?;
+            VerifyDocument::from(checked)
+        }
+        Subject::Id(id) => {
+            let each = with_stores(context, move |stores, node| {
+                let shown = find(&stores, &id, &node, &*progress)?;
+                verify_copies(&stores, &shown, &node, &*progress, &cancel)
+            });
+            let mut each = each.await?;
+            match each.len() {
+                1 => each.remove(0),
+                _ => return print_all(each, context),
+            }
+        }
+        Subject::All => {
+            let all = with_stores(context, move |stores, node| {
+                let catalog = read_catalog(&stores.list(), &*progress)?;
+                let lineages = own_lineage(&stores, &catalog, &*progress);
+                let mut results: Vec<VerifyDocument> = Vec::new();
+                for loaded in catalog.shown(&Filter { lineages, node: None }, &node) {
+                    // What cannot even be looked at is not sound.
+                    let named = loaded.unreadable.iter();
+                    results.extend(named.map(|u| unreadable(&u.name, &u.store, "manifest", &u.reason)));
+                    if let Some(shown) = &loaded.shown {
+                        progress.step(&format!("verify {}", shown.manifest.id));
+                        results.extend(verify_copies(&stores, shown, &node, &*progress, &cancel)?);
+                    }
                 }
-            };
-            text.push_str(&printable(&line));
-            text.push('\n');
+                Ok(results)
+            });
+            return print_all(all.await?, context);
         }
-        for part in &self.not_covered {
-            text.push_str(&format!("  not covered: {}\n", printable(part)));
-        }
-        if let Some(HashKv { hash, revision, compact_revision }) = self.hash_kv {
-            text.push_str(&format!("  hash kv {hash} at revision {revision}, compact revision {compact_revision}\n"));
-        }
-        for note in &self.notes {
-            text.push_str(&format!("  {}\n", printable(note)));
-        }
-        text
-    }
+    };
+    context.output.document(&document)?;
+    Ok(document.exit().map_or(Ending::Good, Ending::Bad))
 }
 
-impl Document for VerifyAllDocument {
-    fn table(&self) -> String {
-        let bad = self.results.iter().filter(|result| !result.ok).count();
-        let each: String = self.results.iter().map(Document::table).collect();
-        format!("{each}{} checked, {bad} invalid\n", self.results.len())
+/// One result a store that holds it.
+fn verify_copies(
+    stores: &OpenStores,
+    shown: &Shown,
+    node: &Node,
+    progress: &dyn Progress,
+    cancel: &CancellationToken,
+) -> Result<Vec<VerifyDocument>> {
+    let mut results = Vec::new();
+    for opened in stores.good().filter(|s| shown.stores.contains(&s.name)) {
+        let looked = check::snapshot(&opened.store, shown, progress, cancel);
+        let mut checked = match looked {
+            Ok(checked) => checked,
+            Err(error) if error.code() == Code::Canceled => return Err(error),
+            // One that cannot be read says nothing about the others, and is not left out.
+            Err(error) => {
+                let why = error.line();
+                results.push(unreadable(&shown.manifest.id.to_string(), &opened.name, "read", &why));
+                continue;
+            }
+        };
+        let recorded = stores.writable(opened).and_then(|s| check::record(&s, &shown.manifest, node, &checked));
+        if let Err(error) = recorded {
+            let why = error.why().pop().unwrap_or_default();
+            checked.notes.push(format!("the result could not be recorded in store {}: {why}", opened.name));
+        }
+        let mut document = VerifyDocument::from(checked);
+        if shown.stores.len() > 1 {
+            document.subject = format!("{} in store {}", document.subject, opened.name);
+        }
+        results.push(document);
     }
+    Ok(results)
+}
 
-    fn lines(&self) -> serde_json::Result<Vec<String>> {
-        self.results.iter().map(serde_json::to_string).collect()
-    }
+fn unreadable(what: &str, store: &str, check: &'static str, why: &str) -> VerifyDocument {
+    VerifyDocument::from(check::Checked {
+        subject: format!("{what} in store {store}"),
+        findings: vec![Finding { page: None, check, message: why.into() }],
+        hash_kv: None,
+        not_covered: Vec::new(),
+        notes: Vec::new(),
+    })
+}
+
+fn print_all(results: Vec<VerifyDocument>, context: &Context) -> Result<Ending> {
+    let document = VerifyAllDocument { schema: SCHEMA, ok: results.iter().all(|r| r.ok), results };
+    context.output.document(&document)?;
+    Ok(if document.ok { Ending::Good } else { Ending::Bad(Exit::Data) })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::args::Format;
-    use crate::cli::output::tests::printed;
 
-    fn bad() -> VerifyDocument {
-        VerifyDocument {
-            schema: 1,
-            subject: "/b.db".into(),
-            ok: false,
-            findings: vec![
-                Finding { check: "page-tree", page: Some(7), message: "reached twice".into() },
-                Finding { check: "sha256", page: None, message: "differs\u{1b}[1m".into() },
-            ],
-            hash_kv: None,
-            not_covered: vec!["value bytes".into()],
-            notes: vec![],
+    #[test]
+    fn a_subject_is_a_file_or_an_id() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("latest").display().to_string();
+        for (text, expected) in [
+            (None, Subject::All),
+            (Some("latest"), Subject::Id("latest".into())),
+            (Some("00112233445566aa/0001"), Subject::Id("00112233445566aa/0001".into())),
+            (Some("no/such/file"), Subject::File("no/such/file".into())),
+            (Some("./latest"), Subject::File("./latest".into())),
+            (Some(file.as_str()), Subject::File(file.clone().into())),
+            // Tests run in the package's root.
+            (Some("Cargo.toml"), Subject::File("Cargo.toml".into())),
+        ] {
+            let args = VerifyArgs { subject: text.map(String::from), all: text.is_none() };
+            assert_eq!(args.subject(), expected);
         }
-    }
-
-    fn good() -> VerifyDocument {
-        let hash_kv = Some(HashKv { hash: 5, revision: 9, compact_revision: 0 });
-        let notes = vec!["disputed: see `snapshot show`".into()];
-        VerifyDocument { subject: "a".into(), ok: true, findings: vec![], hash_kv, not_covered: vec![], notes, ..bad() }
-    }
-
-    #[test]
-    fn names_are_the_documented_ones() {
-        assert_eq!(
-            printed(&bad(), Format::Jsonl),
-            "{\"schema\":1,\"subject\":\"/b.db\",\"ok\":false,\"findings\":[{\"page\":7,\"check\":\"page-tree\",\
-             \"message\":\"reached twice\"},{\"page\":null,\"check\":\"sha256\",\"message\":\"differs\\u001b[1m\"}],\
-             \"hash_kv\":null,\"not_covered\":[\"value bytes\"],\"notes\":[]}\n"
-        );
-    }
-
-    #[test]
-    fn people_see_every_finding() {
-        assert_eq!(
-            printed(&bad(), Format::Table),
-            "/b.db: INVALID\n  page-tree page 7: reached twice\n  sha256: differs\\u{1b}[1m\n  not covered: value bytes\n"
-        );
-        let all = VerifyAllDocument { schema: 1, ok: false, results: vec![good(), bad()] };
-        assert!(printed(&all, Format::Table).starts_with(
-            "a: ok\n  hash kv 5 at revision 9, compact revision 0\n  disputed: see `snapshot show`\n/b.db: INVALID\n"
-        ));
-        assert!(printed(&all, Format::Table).ends_with("2 checked, 1 invalid\n"));
-        assert_eq!(printed(&all, Format::Jsonl).lines().count(), 2);
-    }
-
-    #[test]
-    fn the_exit_code_follows() {
-        assert_eq!((good().exit(), bad().exit()), (None, Some(Exit::Data)));
     }
 }

@@ -37,7 +37,7 @@ pub(super) fn holds(history: &History<'_>, situation: &Situation) -> Vec<Hold> {
     holds
 }
 
-/// The backup of a timeline with the latest time, where its revision is lower and its time later than the newest's.
+/// The backup of a timeline with the latest time, where that is later than the newest one's.
 fn backwards(history: &History<'_>, timeline: &Timeline, clock_trusted: bool) -> Option<Hold> {
     let at = |entry: &Entry<'_>| entry.is.id.taken_at();
     let mut entries = timeline
@@ -47,9 +47,8 @@ fn backwards(history: &History<'_>, timeline: &Timeline, clock_trusted: bool) ->
         .filter_map(|position| history.entries.get(*position))
         .filter(|entry| entry.is_backup() && !(clock_trusted && entry.from_the_future));
     let newest = entries.next()?;
-    let older = entries
-        .filter(|entry| entry.is.id.revision() < newest.is.id.revision())
-        .max_by(|a, b| at(a).cmp(&at(b)).then_with(|| a.is.id.cmp(&b.is.id)))?;
+    // Ids of one revision are in the order of their times, so a later time means a lower revision here.
+    let older = entries.max_by(|a, b| at(a).cmp(&at(b)).then_with(|| a.is.id.cmp(&b.is.id)))?;
     let wrong = at(older) > later(at(newest), TOLERANCE);
     wrong.then_some(Hold::TimesRunBackwards { older: older.index, newer: newest.index })
 }

@@ -4,8 +4,8 @@
 //! [`Decisions`]. Pure: no clock, no file, no store. Serves promise 2 (never delete the wrong thing): whatever this
 //! code does not understand it keeps, and a clock in doubt or a freeze holds everything.
 //!
-//! Reading order: [`input`] and [`reason`] are the words of question and answer, [`say`](mod@say) how the answer reads.
-//! [`decide`](mod@decide) puts the parts together: `reach` (whose snapshots count at all), `history` (their order, and
+//! Reading order: `input` and `reason` are the words of question and answer, `say` is how the answer reads.
+//! `decide` puts the parts together: `reach` (whose snapshots count at all), `history` (their order, and
 //! the newest verified one of each timeline), `always` (what no rule and no limit takes), `rules` with `calendar`
 //! (the `keep_…` of the configuration), `thinning` (`max_bytes`, `min_free`, the trash), `hold` (why nothing may be
 //! done now).

@@ -1,6 +1,6 @@
 //! The answer: every snapshot once, with all its reasons as data.
 //!
-//! How each reason reads for people is in [`super::say`]; `word()` is its stable name in JSON.
+//! How each reason reads for people is in `say`; `word()` is its stable name in JSON.
 
 use std::time::Duration;
 

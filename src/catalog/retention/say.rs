@@ -100,7 +100,7 @@ impl Display for Said<'_, Remove> {
 impl Display for Said<'_, Beyond> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self.what {
-            Beyond::Last { of: 1 } => f.write_str("not the last one"),
+            Beyond::Last { of: 1 } => f.write_str("not the newest verified one"),
             Beyond::Last { of } => write!(f, "not among the last {of}"),
             Beyond::Within(span) => write!(f, "more than {} older than the newest verified", format_duration(*span)),
             Beyond::Covered { slot, start, by } => {

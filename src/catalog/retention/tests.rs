@@ -306,6 +306,67 @@ fn no_rule_at_all() {
     assert_snapshot!(case.shown());
 }
 
+/// The names in JSON, which never change, and how each reason reads.
+#[test]
+fn words() {
+    use std::fmt::Write as _;
+    let mut case = Case::new(NO_RULES);
+    case.series(1, 10, "2026-11-30T06:00:00Z", HOUR, 2);
+    let mut text = String::new();
+    let start = jiff::civil::date(2026, 11, 30).at(10, 0, 0, 0);
+    let slots = [Slot::Hour, Slot::Day, Slot::Week, Slot::Month];
+    let keep = [
+        Keep::NewestVerified,
+        Keep::Last { nth: 2, of: 4 },
+        Keep::Within(HOUR * 6),
+        Keep::Floor { nth: 1, of: 1 },
+        Keep::Floor { nth: 2, of: 3 },
+        Keep::Pinned,
+        Keep::Imported,
+        Keep::NothingVerifiedIsNewer,
+        Keep::FromTheFuture,
+        Keep::TimesContradict,
+        Keep::NothingVerified,
+        Keep::NoRule,
+    ];
+    for reason in keep.into_iter().chain(slots.map(|slot| Keep::Calendar { slot, start, nth: 3, of: 24 })) {
+        writeln!(text, "keep {}: {reason}", reason.word()).unwrap();
+    }
+    let beyond = [Beyond::Last { of: 1 }, Beyond::Last { of: 4 }, Beyond::Within(HOUR * 6)].into_iter();
+    let beyond = beyond.chain(slots.map(|slot| Beyond::Covered { slot, start, by: 1 }));
+    let beyond = beyond.chain(slots.map(|slot| Beyond::Calendar { slot, of: 12 }));
+    let beyond = beyond.chain([Beyond::Calendar { slot: Slot::Day, of: 1 }]);
+    let others = [Remove::NotVerified, Remove::MaxBytes { over: 3 * MIB / 2 }, Remove::MinFree { short: 700 }];
+    for reason in beyond.map(Remove::Beyond).chain(others) {
+        writeln!(text, "remove {}: {}", reason.word(), reason.say(&case.candidates)).unwrap();
+    }
+    for reason in
+        [Emptying::GraceOver(HOUR * 36), Emptying::MaxBytes { over: 3 * MIB / 2 }, Emptying::MinFree { short: 700 }]
+    {
+        writeln!(text, "empty {}: {reason}", reason.word()).unwrap();
+    }
+    let (newest, since, reason) = (at("2026-11-30T07:00:00Z"), at("2026-11-30T08:00:00Z"), "drill (anna)");
+    let frozen = |until, expired| Hold::Frozen { until, reason: reason.into(), expired };
+    for hold in [
+        Hold::ClockBehind { newest },
+        Hold::Overdue { newest, since },
+        Hold::TimesRunBackwards { older: 0, newer: 1 },
+        Hold::NothingVerified,
+        frozen(None, false),
+        frozen(Some(since), false),
+        frozen(Some(since), true),
+    ] {
+        writeln!(text, "hold {}: {}", hold.word(), hold.say(&case.candidates)).unwrap();
+    }
+    for conflict in [
+        Conflict::MaxBytes { max: 20 << 30, left: 25_000_000_000 },
+        Conflict::MinFree { reserved: 2 << 30, short: 5000 },
+    ] {
+        writeln!(text, "conflict {}: {conflict}", conflict.word()).unwrap();
+    }
+    assert_snapshot!(text);
+}
+
 /// Two years of a snapshot every ten minutes, of which a limit leaves a few.
 #[test]
 fn a_hundred_thousand() {

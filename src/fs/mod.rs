@@ -8,6 +8,7 @@
 //! [`Space`] says what is left. The file system is reached through `/proc/self/fd` in two places (listing a handle,
 //! naming a nameless file), so `/proc` must be mounted, as it is under systemd.
 
+mod boot;
 mod dir;
 mod entries;
 mod lock;
@@ -18,6 +19,7 @@ mod space;
 mod stage;
 mod tenancy;
 
+pub use boot::BootTime;
 pub use dir::Dir;
 pub use entries::{DirEntry, Kind, Stat};
 pub use lock::{Attempt, Holder, Lock};

@@ -114,7 +114,7 @@ impl Pruner<'_> {
         progress: &dyn Progress,
     ) -> Result<(Planned, Catalog<'c>, u16)> {
         if !opened.store.id().is_empty() {
-            opened.store.check_marker()?;
+            opened.store.check_place()?;
         }
         let store: &dyn Store = &*opened.store;
         let others = self.stores.good().filter(|s| s.name != opened.name).map(|s| &*s.store as &dyn Store);
@@ -149,6 +149,7 @@ impl Pruner<'_> {
             now,
             overdue_at: newest_verified(&found.candidates, &policy)
                 .and_then(|newest| overdue(&self.settings.snapshot, newest)),
+            clock_jump: self.stores.clock_jump(now),
             clock_trusted: self.request.clock_trusted,
             freeze: self.freeze(opened, lineage),
             space: figures,

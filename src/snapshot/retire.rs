@@ -65,7 +65,7 @@ impl Retirer<'_> {
     }
 
     fn look<'c>(&self, opened: &'c Opened, now: Timestamp) -> Result<(Retired, Catalog<'c>)> {
-        opened.store.check_marker()?;
+        opened.store.check_place()?;
         let catalog = Catalog::read(&[&*opened.store as &dyn Store])?;
         self.refuse_current(&catalog, now)?;
         let retired = find(&catalog, 0, self.what);

@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use jiff::Timestamp;
+
 use super::progress::Progress;
 use super::publish::StoreOutcome;
 use super::room::Room;
@@ -10,7 +12,7 @@ use crate::catalog::prune::usage;
 use crate::catalog::{Catalog, LineageId, Manifest, Node, SnapshotId};
 use crate::config::{Settings, StoreSettings};
 use crate::error::{Code, Error, Result};
-use crate::fs::Dir;
+use crate::fs::{BootTime, Dir};
 use crate::store::{KnownStores, LocalStore, Mode, OpenStore, Store};
 
 /// Directories whose file system backups must never fill: kubelet evicts pods there, etcd stops.
@@ -110,6 +112,11 @@ impl OpenStores {
         self.known.get(path)?.newest_id.as_deref()?.parse().ok()
     }
 
+    /// By how many seconds the wall clock left the time since boot since this node's last snapshot.
+    pub fn clock_jump(&self, now: Timestamp) -> Option<i64> {
+        self.known.clock()?.jump(&BootTime::now()?, now)
+    }
+
     /// For the catalogue.
     pub fn list(&self) -> Vec<&dyn Store> {
         self.good.iter().map(|s| &*s.store as &dyn Store).collect()
@@ -181,6 +188,7 @@ impl OpenStores {
     /// Notes what was seen where. A failure is only a warning: the snapshot exists.
     pub fn remember(&mut self, state: &Dir, holders: &[String], newest: &Manifest, progress: &dyn Progress) {
         self.known.set_lineage(&newest.lineage.to_string());
+        self.known.set_clock(BootTime::now(), Timestamp::now());
         for opened in self.good.iter().filter(|s| holders.contains(&s.name)) {
             self.known.remember(&opened.settings.path, opened.store.id(), Some(&newest.id.to_string()));
         }

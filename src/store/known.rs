@@ -5,11 +5,12 @@
 
 use std::path::Path;
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::shown;
 use crate::error::{Code, Error, Result};
-use crate::fs::Dir;
+use crate::fs::{BootTime, Dir};
 
 const FILE: &str = "stores.json";
 const SCHEMA: u32 = 1;
@@ -27,6 +28,27 @@ pub struct Known {
     pub newest_id: Option<String>,
 }
 
+/// The wall clock beside the time since boot, at one moment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Clock {
+    boot_id: String,
+    /// Seconds.
+    since_boot: u64,
+    /// Seconds since 1970.
+    wall: i64,
+}
+
+impl Clock {
+    /// Seconds by which the wall clock left the time since boot from then to `now`; `None` across boots.
+    pub fn jump(&self, boot: &BootTime, now: Timestamp) -> Option<i64> {
+        if boot.boot_id != self.boot_id {
+            return None;
+        }
+        let passed = i64::try_from(boot.since.as_secs()).ok()?.checked_sub(i64::try_from(self.since_boot).ok()?)?;
+        now.as_second().checked_sub(self.wall)?.checked_sub(passed)
+    }
+}
+
 /// All that were seen. Whoever changes it holds a lock on the state directory meanwhile.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KnownStores {
@@ -34,12 +56,15 @@ pub struct KnownStores {
     /// Of the last snapshot that this node took.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     lineage: Option<String>,
+    /// When that was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    clock: Option<Clock>,
     stores: Vec<Known>,
 }
 
 impl Default for KnownStores {
     fn default() -> Self {
-        KnownStores { schema: SCHEMA, lineage: None, stores: Vec::new() }
+        KnownStores { schema: SCHEMA, lineage: None, clock: None, stores: Vec::new() }
     }
 }
 
@@ -76,6 +101,16 @@ impl KnownStores {
 
     pub fn set_lineage(&mut self, lineage: &str) {
         self.lineage = Some(lineage.into());
+    }
+
+    pub fn clock(&self) -> Option<&Clock> {
+        self.clock.as_ref()
+    }
+
+    /// Where the time since boot is not known, nothing is.
+    pub fn set_clock(&mut self, boot: Option<BootTime>, wall: Timestamp) {
+        self.clock =
+            boot.map(|boot| Clock { boot_id: boot.boot_id, since_boot: boot.since.as_secs(), wall: wall.as_second() });
     }
 
     /// All, in the order of the file.
@@ -129,6 +164,26 @@ mod tests {
         again.remember(a, "3", None);
         assert_eq!(again.get(a).unwrap().newest_id, None);
         assert_eq!((again.all().len(), again.get(Path::new("/c"))), (2, None));
+    }
+
+    #[test]
+    fn a_step_of_the_wall_clock_is_seen_within_one_boot() {
+        let boot = |id: &str, since| BootTime { boot_id: id.into(), since: std::time::Duration::from_secs(since) };
+        let at = |second| Timestamp::from_second(second).unwrap();
+        let mut known = KnownStores::default();
+        known.set_clock(Some(boot("a", 100)), at(1000));
+        let clock = known.clock().unwrap();
+        for (id, since, now, want) in [
+            ("a", 100, 1000, Some(0)),
+            ("a", 160, 1060, Some(0)),
+            ("a", 160, 4660, Some(3600)),
+            ("a", 160, 60, Some(-1000)),
+            ("b", 5, 9999, None),
+        ] {
+            assert_eq!(clock.jump(&boot(id, since), at(now)), want, "{id} {since} {now}");
+        }
+        known.set_clock(None, at(1));
+        assert_eq!(known.clock(), None);
     }
 
     #[test]

@@ -63,27 +63,35 @@ impl LocalStore {
         sweep_staged(&self.dir).map_err(|e| self.write_failed(e, "sweep store", ""))
     }
 
-    /// `StoreVanished` unless the configured path still leads to this directory and its marker is the one that was
-    /// found on opening. What was swapped, moved or mounted over meanwhile is noticed here, and nowhere touched.
+    /// `StoreVanished` unless the marker is still the one that was found on opening.
     pub fn check_marker(&self) -> Result<()> {
-        let gone = |why: String| {
-            Err(Error::new(Code::StoreVanished, "check marker of store", self.shown())
-                .because(why)
-                .remedy("see what happened to that directory; nothing more was changed in it"))
-        };
+        match Marker::read(&self.dir)?.map(|m| m.id) {
+            Some(id) if id == self.id => Ok(()),
+            Some(id) => Err(self.gone(format!("it was store {}, now it is store {id}", self.id))),
+            None => Err(self.gone(format!("the marker of store {} is gone", self.id))),
+        }
+    }
+
+    /// The same before anything is removed, and the configured path must still lead to this directory: what was
+    /// swapped, moved or mounted over meanwhile is noticed here, and nowhere touched.
+    pub fn check_place(&self) -> Result<()> {
         match Dir::open(&self.configured) {
             Ok(now) if now.identity() == self.dir.identity() => {}
             Ok(now) => {
                 let (configured, now) = (self.configured.display(), now.path().display());
-                return gone(format!("{configured} leads to another directory now ({now})"));
+                return Err(self.gone(format!("{configured} leads to another directory now ({now})")));
             }
-            Err(e) => return gone(format!("{} leads nowhere now: {}", self.configured.display(), e.line())),
+            Err(e) => {
+                return Err(self.gone(format!("{} leads nowhere now: {}", self.configured.display(), e.line())));
+            }
         }
-        match Marker::read(&self.dir)?.map(|m| m.id) {
-            Some(id) if id == self.id => Ok(()),
-            Some(id) => gone(format!("it was store {}, now it is store {id}", self.id)),
-            None => gone(format!("the marker of store {} is gone", self.id)),
-        }
+        self.check_marker()
+    }
+
+    fn gone(&self, why: String) -> Error {
+        Error::new(Code::StoreVanished, "check marker of store", self.shown())
+            .because(why)
+            .remedy("see what happened to that directory; nothing more was changed in it")
     }
 
     /// Total and free bytes as the file system gives them.
@@ -190,7 +198,7 @@ impl Store for LocalStore {
     fn delete(&self, name: &str) -> Result<()> {
         self.check_name("delete object", name)?;
         self.check_writable("delete object")?;
-        self.check_marker()?;
+        self.check_place()?;
         self.dir.remove_file(name).map_err(|e| self.write_failed(e, "delete object", name))
     }
 
@@ -210,7 +218,7 @@ impl Store for LocalStore {
         self.check_name(WHAT, name)?;
         self.check_name(CREATE, to)?;
         self.check_writable(WHAT)?;
-        self.check_marker()?;
+        self.check_place()?;
         self.parents(to)
             .and_then(|()| self.dir.rename_file(name, to))
             .map_err(|e| self.write_failed(e, WHAT, &format!("{name} to {to}")))

@@ -163,7 +163,8 @@ fn one_store_that_fails_does_not_fail_the_others() {
     let (_cluster, liar) = slow();
     liar.be_honest();
     let disk = SmallDisk::new(2 << 30);
-    let second = format!("[[store]]\nname = \"usb\"\nurl = \"file://{}\"\n", disk.path().display());
+    let second =
+        format!("[[store]]\nname = \"usb\"\nurl = \"file://{}\"\nmin_free = \"16MiB\"\n", disk.path().display());
     let refloat = Refloat::new(liar.url()).config(&second);
     let outcomes = |document: &Value| {
         let stores = document["stores"].as_array().expect("stores").iter();

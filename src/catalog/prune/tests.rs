@@ -62,8 +62,14 @@ impl Wanted {
             max_bytes: None,
             trash_grace: std::time::Duration::from_secs(self.grace),
         };
-        let situation =
-            Situation { now: self.now, overdue_at: None, clock_trusted: false, freeze: None, space: self.space };
+        let situation = Situation {
+            now: self.now,
+            overdue_at: None,
+            clock_jump: None,
+            clock_trusted: false,
+            freeze: None,
+            space: self.space,
+        };
         plan(catalog.stores()[0], found, &policy, &situation)
     }
 

@@ -109,12 +109,14 @@ fn policies() -> impl Strategy<Value = Policy> {
 fn situations() -> impl Strategy<Value = Situation> {
     let now = prop_oneof![8 => 0i64..200, 2 => -30i64..0, 1 => -1500i64..0];
     let freeze = prop::option::weighted(0.2, prop::option::of(-500i64..500));
-    (now, prop::option::weighted(0.2, 0i64..2000), any::<bool>(), freeze, 0u64..9).prop_map(
-        |(now, overdue, clock_trusted, freeze, unfinished)| {
+    let jump = prop::option::weighted(0.2, -900i64..900);
+    (now, prop::option::weighted(0.2, 0i64..2000), any::<bool>(), freeze, 0u64..9, jump).prop_map(
+        |(now, overdue, clock_trusted, freeze, unfinished, clock_jump)| {
             let after = |minutes: i64| -> Timestamp { at(BEGIN) + SignedDuration::from_mins(minutes) };
             Situation {
                 now: after(now),
                 overdue_at: overdue.map(after),
+                clock_jump,
                 clock_trusted,
                 freeze: freeze.map(|until| Freeze { until: until.map(after), reason: "somebody".into() }),
                 space: Space { unfinished, ..Space::default() },

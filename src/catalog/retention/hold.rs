@@ -12,7 +12,10 @@ use super::reason::Hold;
 /// shows now.
 pub(super) fn holds(history: &History<'_>, situation: &Situation) -> Vec<Hold> {
     let mut holds = Vec::new();
-    let Situation { now, overdue_at, clock_trusted, .. } = *situation;
+    let Situation { now, overdue_at, clock_jump, clock_trusted, .. } = *situation;
+    if let Some(seconds) = clock_jump.filter(|jump| jump.unsigned_abs() > TOLERANCE.as_secs() && !clock_trusted) {
+        holds.push(Hold::ClockJumped { seconds });
+    }
     let newest_by_time = history.backups().map(|(_, entry)| entry.is.id.taken_at()).max();
     match newest_by_time {
         None => holds.push(Hold::NothingVerified),

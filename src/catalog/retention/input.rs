@@ -54,6 +54,9 @@ pub struct Situation {
     pub now: Timestamp,
     /// From here on the newest verified snapshot is older than two periods of the schedule; `None`: never.
     pub overdue_at: Option<Timestamp>,
+    /// By how many seconds the wall clock left the time since boot, from this node's last snapshot until now; negative
+    /// is backwards. `None`: not known, as after a boot.
+    pub clock_jump: Option<i64>,
     /// A person says that the clock is right, although snapshots are overdue.
     pub clock_trusted: bool,
     /// A freeze marker that was found, also one that has expired; `until: None` is one that cannot be read.

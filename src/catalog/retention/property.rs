@@ -132,12 +132,14 @@ proptest! {
     /// What is held, and that each hold stands for what it says.
     #[test]
     fn a_clock_in_doubt_holds(case in cases()) {
-        let Situation { now, overdue_at, clock_trusted, ref freeze, .. } = case.situation;
+        let Situation { now, overdue_at, clock_jump, clock_trusted, ref freeze, .. } = case.situation;
         let holds = case.decide().hold;
         let has = |word: &str| holds.iter().any(|hold| hold.word() == word);
         let backups: Vec<_> = case.candidates.iter().filter(|c| in_reach(&case, c) && is_backup(c)).collect();
         prop_assert_eq!(has("nothing-verified"), backups.is_empty());
         let ahead = backups.iter().any(|c| in_future(&case, c));
+        let jumped = clock_jump.is_some_and(|seconds| !(-300..=300).contains(&seconds));
+        prop_assert_eq!(has("clock-jumped"), jumped && !clock_trusted);
         prop_assert_eq!(has("clock-behind"), ahead && !clock_trusted);
         let overdue = overdue_at.is_some_and(|at| at <= now);
         prop_assert_eq!(has("overdue"), overdue && !clock_trusted && !backups.is_empty());

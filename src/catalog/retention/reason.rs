@@ -133,6 +133,8 @@ pub enum Emptying {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Hold {
+    /// The wall clock left the time since boot by so many seconds (tolerance: five minutes); negative is backwards.
+    ClockJumped { seconds: i64 },
     /// `now` lies before the newest verified snapshot (tolerance: five minutes).
     ClockBehind { newest: Timestamp },
     /// The newest verified snapshot is older than two periods: either the clock is wrong, or nothing is being taken.
@@ -242,6 +244,7 @@ impl Hold {
     /// Its name in JSON; never changes.
     pub fn word(&self) -> &'static str {
         match self {
+            Hold::ClockJumped { .. } => "clock-jumped",
             Hold::ClockBehind { .. } => "clock-behind",
             Hold::Overdue { .. } => "overdue",
             Hold::TimesRunBackwards { .. } => "times-run-backwards",

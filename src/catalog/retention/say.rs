@@ -128,6 +128,11 @@ impl Display for Emptying {
 impl Display for Said<'_, Hold> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self.what {
+            Hold::ClockJumped { seconds } => {
+                let span = format_duration(std::time::Duration::from_secs(seconds.unsigned_abs()));
+                let way = if *seconds < 0 { "back" } else { "forward" };
+                write!(f, "the clock is in doubt: it was set {way} by {span} since this node's last snapshot")
+            }
             Hold::ClockBehind { newest } => {
                 write!(f, "the clock is in doubt: the newest verified snapshot is of {newest}, which is still to come")
             }

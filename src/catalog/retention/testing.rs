@@ -47,7 +47,14 @@ impl Case {
                 max_bytes: None,
                 trash_grace: 24 * HOUR,
             },
-            situation: Situation { now, overdue_at: None, clock_trusted: false, freeze: None, space: Space::default() },
+            situation: Situation {
+                now,
+                overdue_at: None,
+                clock_jump: None,
+                clock_trusted: false,
+                freeze: None,
+                space: Space::default(),
+            },
         }
     }
 

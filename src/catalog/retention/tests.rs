@@ -348,6 +348,8 @@ fn words() {
     let (newest, since, reason) = (at("2026-11-30T07:00:00Z"), at("2026-11-30T08:00:00Z"), "drill (anna)");
     let frozen = |until, expired| Hold::Frozen { until, reason: reason.into(), expired };
     for hold in [
+        Hold::ClockJumped { seconds: -3600 },
+        Hold::ClockJumped { seconds: 86_400 },
         Hold::ClockBehind { newest },
         Hold::Overdue { newest, since },
         Hold::TimesRunBackwards { older: 0, newer: 1 },

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The demo: a real three-member etcd, two snapshots, a flipped byte, an export, and a restore by etcd's own tools.
+# The demo: a real three-member etcd, two snapshots, a flipped byte, an export, a restore by etcd's own tools, and a
+# prune of a store that is full of other people's things.
 #
 # Called by ./dev demo, which builds what it needs and sets REFLOAT_BED (etcd's programs), REFLOAT_BIN (refloat) and
 # BED_FILL (the filler). Everything happens in a temporary directory and on loopback; members are ended by process id
@@ -135,6 +136,7 @@ endpoints = [$(sed 's/[^,]*/"&"/g; s/,/, /g' <<<"$endpoints")]
 name = "local"
 url  = "file://$work/store"
 min_free = "1GiB"
+retention = { keep_last = 2, keep_within = "6h", keep_hourly = 4, keep_daily = 3, min_keep = 2 }
 TOML
 say 'the configuration'
 cat "$work/refloat.toml"
@@ -178,3 +180,48 @@ restored_hash=$(hash_of "http://127.0.0.1:$client" "$revision")
 printf 'HashKV at revision %s: source %s, restored %s\n' "$revision" "$source_hash" "$restored_hash"
 [[ -n $source_hash && $source_hash == "$restored_hash" ]] || fail 'the HashKV differs'
 printf 'equal: the restored etcd has every key and revision of the source\n'
+
+# A copy of a snapshot as one taken so long ago would be: its manifest says so, its data is the same.
+aged() { # TIME REVISION
+  local at stamp id new dir=$work/store/$lineage/snapshots
+  at=$(date -u -d "$1" +%Y-%m-%dT%H:%M:%S.000Z)
+  stamp=$(date -u -d "$1" +%Y%m%dT%H%M%S000Z)
+  id=$(refloat_json snapshot show latest | jq -r .id)
+  new=$(printf '0001-%020d-%s-demo' "$2" "$stamp")
+  jq --arg id "$new" --arg at "$at" --argjson revision "$2" \
+    '.id = $id | .taken_at = $at | .finished_at = $at | .revision = $revision' "$dir/$id.json" >"$dir/$new.json"
+  cp "$dir/$id.db.zst" "$dir/$new.db.zst"
+}
+
+say 'a store with two weeks of snapshots, and among them things that are not refloat’s'
+lineage=$(refloat_json snapshot show latest | jq -r .lineage)
+snapshots=$work/store/$lineage/snapshots
+for hours in 1 2 3 7 8 26 30 50 54 80 150 340; do aged "$hours hours ago" $((400 - hours)); done
+pinned=$(refloat_json snapshot list | jq -r '.snapshots[-1].id')
+refloat snapshot pin "$pinned" --reason 'before the upgrade'
+mkdir -p "$work/canary/snapshots"
+printf 'precious' >"$work/canary/precious"
+old=$(refloat_json snapshot list | jq -r '.snapshots[-2].id')
+printf 'x' >"$work/store/-rf"
+printf 'x' >"$work/store/"$'new\nline'
+ln -s / "$work/store/root"
+ln -s "$work/canary" "$work/store/0123456789abcdef"
+ln -s "$work/canary/precious" "$snapshots/${old/0001-0/0001-1}.json"
+mkdir "$snapshots/${old/0001-0/0001-2}.db.zst"
+canary() { (cd "$work" && find canary store/-rf store/new* -type f -exec sha256sum {} + | sort); }
+before=$(canary)
+
+say 'what would go, and why each stays or goes'
+code=0
+refloat prune --dry-run || code=$?
+[[ $code -eq 2 ]] || fail "a dry run that shows changes ends with $code instead of 2"
+[[ $(refloat_json snapshot list | jq '.snapshots | length') -eq 14 ]] || fail 'the dry run removed something'
+
+say 'the same, from the root directory, without being asked'
+(cd / && refloat prune --yes)
+refloat snapshot list
+[[ $(canary) == "$before" ]] || fail 'something was touched that is not refloat’s'
+[[ -L $work/store/root && -d $snapshots/${old/0001-0/0001-2}.db.zst ]] || fail 'something was touched that is not refloat’s'
+refloat_json snapshot list | jq -e --arg id "$pinned" '.snapshots | any(.id == $id)' >/dev/null || fail 'a pin did not hold'
+printf '\neverything that is not refloat’s is as it was, and what went waits in the trash:\n'
+ls "$work/store/$lineage/trash" | grep '\.json$'

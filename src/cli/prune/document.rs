@@ -394,7 +394,9 @@ fn store_table(run: &StoreRun, out: &mut dyn Write) -> io::Result<()> {
         let reasons = printable(&reasons.join("; "));
         writeln!(out, "  {act:<6}  {:<50}  {state:<10}  {:>10}  {reasons}", id.to_string(), size(bytes))
     };
-    for kept in keep.iter().filter_map(|k| keep_row(&run.name, plan, k)) {
+    // A journal has the plan's removals each time; what stays is for whoever asks with a dry run.
+    let shown = if run.done.is_some() { &[][..] } else { keep.as_slice() };
+    for kept in shown.iter().filter_map(|k| keep_row(&run.name, plan, k)) {
         row("keep", &kept.id, kept.state.word(), kept.bytes, &kept.reasons)?;
     }
     for gone in remove.iter().rev().filter_map(|r| remove_row(&run.name, plan, r)) {

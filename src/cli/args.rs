@@ -14,6 +14,7 @@ Examples:
   refloat snapshot list                     what there is, newest first
   refloat snapshot verify latest            check the stored bytes again
   refloat snapshot export latest --to FILE  a file that `etcdutl snapshot restore` accepts
+  refloat snapshot import FILE              bring in a backup of etcdctl, RKE2, k3s or kubespray
   refloat db check FILE                     check any etcd database file
 
 Exit codes: 0 ok, 64 usage, 65 data invalid or disputed, 66 not found, 69 member unavailable, 70 internal,
@@ -31,7 +32,7 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
-    /// Take, list, show, verify and export snapshots
+    /// Take, list, show, verify, export, import and pin snapshots
     #[command(subcommand)]
     Snapshot(snapshot::Command),
     /// Places for backups

@@ -21,6 +21,7 @@ pub mod capture;
 pub mod check;
 pub mod evidence;
 pub mod export;
+pub mod import;
 pub mod judge;
 pub mod open;
 pub mod outcome;

@@ -5,10 +5,12 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use crate::bed::Refloat;
 use crate::import::away;
 use crate::many_keys::Peak;
+use crate::stores::edit;
 
 /// Design §7 and the issue: whatever lies there.
 const BOUND: u64 = 64 << 20;
@@ -44,13 +46,17 @@ fn fill(store: &Path, lineage: &str, count: u64) {
     }
 }
 
-/// A store with so many snapshots of one lineage, and a little of everything else.
-fn filled(count: u64) -> Refloat {
+/// A store with so many snapshots of one lineage, and a little of everything else; in memory where there is such a
+/// place, because a disk takes minutes to make and remove the files.
+fn filled(count: u64) -> (Refloat, TempDir) {
     let refloat = away();
+    let memory = Some(Path::new("/dev/shm")).filter(|shm| shm.is_dir()).map(Path::to_path_buf);
+    let place = tempfile::tempdir_in(memory.unwrap_or_else(std::env::temp_dir)).expect("make a directory");
+    edit(&refloat, &refloat.store().display().to_string(), &place.path().display().to_string());
     refloat.run(&["store", "init", "local"]).ok();
-    let store = refloat.store();
-    fill(&store, LINEAGE, count);
-    fill(&store, OTHER, 3);
+    let store = place.path();
+    fill(store, LINEAGE, count);
+    fill(store, OTHER, 3);
     // This node's own decide which lineage is meant.
     fs::write(refloat.state().join("stores.json"), json!({"schema": 1, "lineage": LINEAGE, "stores": []}).to_string())
         .expect("write the state");
@@ -60,12 +66,12 @@ fn filled(count: u64) -> Refloat {
     fs::write(dir.join(format!("{unfinished}.db.zst")), "abc").expect("write");
     let (unreadable, _) = snapshot(LINEAGE, count + 2);
     fs::write(dir.join(format!("{unreadable}.json")), "{").expect("write");
-    refloat
+    (refloat, place)
 }
 
 #[track_caller]
 fn listed_within_the_bound(count: u64) {
-    let refloat = filled(count);
+    let (refloat, _place) = filled(count);
     let run = |args: &[&str]| {
         let peak = Peak::default();
         let watch = peak.watcher();

@@ -16,8 +16,10 @@ use super::value::{LineageId, Node, TimelineId};
 use crate::error::{Code, Error, Result};
 use crate::store::{Entry as ListedEntry, Store};
 
-/// Names per request. A local store reads its directories anew for each page, so few large ones: some 10 MiB.
-const PAGE: usize = 25_000;
+/// Names in the first request, and at most. A local store reads its directories anew for each page and holds all names
+/// that are still to come meanwhile: so few pages, and the smaller the more there is to come.
+const FIRST_PAGE: usize = 1000;
+const LARGEST_PAGE: usize = 50_000;
 /// More foreign names than this are counted, not kept.
 const MAX_FOREIGN_NAMES: usize = 10_000;
 
@@ -192,8 +194,10 @@ impl<'a> Catalog<'a> {
         let index = u16::try_from(at).map_err(|_| doubt("more stores than can be numbered"))?;
         let mut last: Option<String> = None;
         let mut after: Option<String> = None;
+        let mut size = FIRST_PAGE;
         loop {
-            let page = store.list("", after.as_deref(), PAGE)?;
+            let page = store.list("", after.as_deref(), size)?;
+            size = LARGEST_PAGE.min(size * 2);
             for entry in page.entries {
                 if last.as_ref().is_some_and(|l| *l >= entry.name) {
                     return Err(doubt("names come twice or out of order"));

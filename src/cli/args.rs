@@ -15,10 +15,11 @@ Examples:
   refloat snapshot verify latest            check the stored bytes again
   refloat snapshot export latest --to FILE  a file that `etcdutl snapshot restore` accepts
   refloat prune --dry-run                   why each snapshot stays or goes
+  refloat snapshot import FILE              bring in a backup of etcdctl, RKE2, k3s or kubespray
   refloat db check FILE                     check any etcd database file
 
-Exit codes: 0 ok, 2 a dry run shows changes, 64 usage, 65 data invalid or disputed, 66 not found, 69 member unavailable, 70 internal,
-73 cannot create, 74 input/output, 75 try again later, 77 permission, 78 configuration, 130 canceled.";
+Exit codes: 0 ok, 2 a dry run shows changes, 64 usage, 65 data invalid or disputed, 66 not found, 69 member unavailable,
+70 internal, 73 cannot create, 74 input/output, 75 try again later, 77 permission, 78 configuration, 130 canceled.";
 
 /// Guarded, verified etcd snapshots for self-run Kubernetes control planes
 #[derive(Debug, Parser)]
@@ -32,7 +33,7 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
-    /// Take, list, show, verify and export snapshots
+    /// Take, list, show, verify, export, import and pin snapshots
     #[command(subcommand)]
     Snapshot(snapshot::Command),
     /// Remove what the retention rules let go, after showing why

@@ -25,8 +25,8 @@ use crate::store::codec::{FrameWriter, Written};
 pub const LEVEL: i32 = 1;
 /// Blobs, of 32 KiB each, that go to the writing side together, and how many such batches may wait there.
 const BATCH: usize = 32;
-const QUEUE: usize = 4;
-type Batch = Vec<Bytes>;
+pub(super) const QUEUE: usize = 4;
+pub(super) type Batch = Vec<Bytes>;
 /// Dirty pages are pushed out in steps of this size, so that the final sync is short and etcd's own syncs do
 /// not queue behind gigabytes.
 const FLUSH_EVERY: u64 = 32 << 20;
@@ -45,11 +45,12 @@ pub struct Captured {
 }
 
 /// What the writing side hands back.
-struct Sunk {
-    staged: Staged,
-    written: Written,
+pub(super) struct Sunk {
+    pub(super) staged: Staged,
+    pub(super) written: Written,
+    /// The last bytes of all, up to 32.
     tail: Vec<u8>,
-    flushing: Flushing,
+    pub(super) flushing: Flushing,
 }
 
 /// Streams a snapshot of `member` into a nameless file of `store`.
@@ -132,7 +133,7 @@ async fn stream(
 
 /// Everything that touches the disk, on a thread of its own. Nothing is hashed here: the second pass hashes what
 /// was stored, and holds it against what the member sent behind the database.
-fn sink(staged: Staged, mut batches: mpsc::Receiver<Batch>, on: &str) -> Result<Sunk> {
+pub(super) fn sink(staged: Staged, mut batches: mpsc::Receiver<Batch>, on: &str) -> Result<Sunk> {
     let failed = |e: std::io::Error| write_failed(on, e);
     let flusher = Flusher::start(staged.file(), on).map_err(failed)?;
     let mut frames = FrameWriter::new(flusher, LEVEL).map_err(failed)?;

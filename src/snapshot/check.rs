@@ -19,6 +19,8 @@ pub struct Checked {
     pub subject: String,
     pub findings: Vec<Finding>,
     pub hash_kv: Option<HashKv>,
+    /// Whether the trailer was there to be checked.
+    pub trailer: bool,
     /// What no check can prove.
     pub not_covered: Vec<String>,
     /// What else there is to say.
@@ -68,6 +70,7 @@ fn damaged(subject: String, error: &Error) -> Checked {
         subject,
         findings: vec![Finding { page: None, check: "frame", message }],
         hash_kv: None,
+        trailer: false,
         not_covered: Vec::new(),
         notes: Vec::new(),
     }
@@ -92,7 +95,8 @@ fn words(subject: String, judged: Judgement, mut notes: Vec<String>) -> Checked 
             content.keys_without_lease
         ));
     }
-    Checked { subject, findings: judged.findings, hash_kv: judged.hash_kv, not_covered, notes }
+    let trailer = judged.trailer != Trailer::Absent;
+    Checked { subject, findings: judged.findings, hash_kv: judged.hash_kv, trailer, not_covered, notes }
 }
 
 /// Judges a snapshot in one store against its bytes and its manifest.
@@ -164,9 +168,11 @@ fn against_manifest(judged: &Judgement, manifest: &Manifest, object: &Object) ->
 /// Records the outcome beside the snapshot: a copy that was found damaged no longer counts as a backup.
 pub fn record(store: &LocalStore, manifest: &Manifest, node: &Node, checked: &Checked) -> Result<()> {
     let all = [check::STORED, check::TRAILER, check::TREE, check::ROWS, check::HASH_KV];
+    // No look makes an import without a trailer a proven one.
+    let done = all.iter().filter(|c| checked.ok() && (checked.trailer || **c != check::TRAILER));
     let body = NoteBody::Verified {
         ok: checked.ok(),
-        checks: if checked.ok() { all.iter().map(|c| (*c).into()).collect() } else { Vec::new() },
+        checks: done.map(|c| (*c).into()).collect(),
         findings: checked.findings.iter().take(20).map(|f| f.message.clone()).collect(),
     };
     let note = Note::new(manifest.id.clone(), jiff::Timestamp::now(), node.clone(), body);

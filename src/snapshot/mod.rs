@@ -24,6 +24,7 @@ pub mod check;
 pub mod diff;
 pub mod evidence;
 pub mod export;
+pub mod import;
 pub mod judge;
 pub mod making_room;
 pub mod open;

@@ -1,7 +1,7 @@
 //! Makes a snapshot exist: evidence, data, read-back, manifest; store by store, one failing alone.
 //!
-//! The manifest is the commit mark (law 5). A kill before it leaves data that no listing counts and that the
-//! next take sweeps.
+//! Takes and imports alike. The manifest is the commit mark (law 5). A kill before it leaves data that no listing counts
+//! and that the next take or import sweeps.
 
 use std::sync::Arc;
 
@@ -57,6 +57,16 @@ impl Publication<'_> {
             note(store, self.publish_copy(&source, store));
         }
         Ok((outcomes, warnings))
+    }
+
+    /// Copies a published snapshot into stores that lack it.
+    pub fn copy(&self, source: &dyn ReadAt, stores: &[Arc<LocalStore>]) -> (Vec<StoreOutcome>, Vec<String>) {
+        let mut warnings = Vec::new();
+        let copied = stores.iter().map(|store| {
+            let result = self.publish_copy(source, store).map(|more| warnings.extend(more));
+            StoreOutcome { name: store.name().into(), result }
+        });
+        (copied.collect(), warnings)
     }
 
     fn publish_home(&self, staged: Staged, store: &LocalStore) -> Result<Vec<String>> {

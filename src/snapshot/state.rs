@@ -1,4 +1,4 @@
-//! The state directory and the lock in it: one snapshot of the own member at a time.
+//! The state directory and the lock in it: one snapshot of the own member, or one import, at a time.
 
 use std::time::Duration;
 
@@ -39,7 +39,20 @@ pub async fn lock(
     progress: &dyn Progress,
     cancel: &CancellationToken,
 ) -> Result<Lock> {
-    let holder = Holder::current("snapshot take", node.as_str());
+    lock_for("take snapshot on", "snapshot take", state, node, patience, progress, cancel).await
+}
+
+/// The same for other work that must not run beside a take: `what` for its own errors, `called` for those who wait.
+pub async fn lock_for(
+    what: &str,
+    called: &str,
+    state: &Dir,
+    node: &Node,
+    patience: Duration,
+    progress: &dyn Progress,
+    cancel: &CancellationToken,
+) -> Result<Lock> {
+    let holder = Holder::current(called, node.as_str());
     let (mut said, mut waited) = (None, Duration::ZERO);
     loop {
         match Lock::try_acquire(state, LOCK, &holder)? {
@@ -50,7 +63,7 @@ pub async fn lock(
                 }
                 return Ok(lock);
             }
-            held if waited >= patience => return held.into_lock("take snapshot on", node.as_str()),
+            held if waited >= patience => return held.into_lock(what, node.as_str()),
             Attempt::Held(by) => {
                 if said.as_ref() != Some(&by) {
                     progress.step(&format!("wait for {by}"));

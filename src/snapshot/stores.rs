@@ -150,6 +150,16 @@ impl OpenStores {
         self.good.iter().filter_map(|opened| facts(opened).map(|room| (opened, room))).collect()
     }
 
+    /// Whether a snapshot of a database of this size fits into each as it is: expected and needed bytes, or the refusal.
+    pub fn check_room(&self, node: &Node, db_size: u64) -> Vec<(String, Result<(u64, u64)>)> {
+        let (catalog, unread) = Catalog::read_available(&self.list());
+        let rooms = self.rooms(&catalog, node, db_size).into_iter().map(|(opened, room)| {
+            let fits = room.and_then(|room| room.check(&opened.name).map(|()| (room.expected(), room.needed())));
+            (opened.name.clone(), fits)
+        });
+        rooms.chain(unread.into_iter().map(|(name, error)| (name, Err(error)))).collect()
+    }
+
     /// Sets aside the stores that have no room; an error when none is left.
     pub fn drop_full(&mut self, rooms: Vec<(String, Result<(u64, u64)>)>) -> Result<()> {
         for (name, result) in rooms {

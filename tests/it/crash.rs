@@ -18,7 +18,7 @@ const STEPS: [&str; 6] =
 
 /// Runs until the point is passed for the nth time (from 0); false when it was never passed that often.
 #[track_caller]
-fn killed(refloat: &Refloat, args: &[&str], point: &str, nth: usize) -> bool {
+pub fn killed(refloat: &Refloat, args: &[&str], point: &str, nth: usize) -> bool {
     let action = if nth == 0 { "return".to_string() } else { format!("{nth}*off->return") };
     let output = refloat.command(args).env("FAILPOINTS", format!("{point}={action}")).run();
     assert!(!output.timed_out, "{output}");
@@ -28,7 +28,7 @@ fn killed(refloat: &Refloat, args: &[&str], point: &str, nth: usize) -> bool {
 
 /// Whatever happened: what is listed verifies, and it is whole.
 #[track_caller]
-fn sound(refloat: &Refloat, case: &str) -> usize {
+pub fn sound(refloat: &Refloat, case: &str) -> usize {
     let list = refloat.json(&["snapshot", "list"]);
     let snapshots = list["snapshots"].as_array().expect("snapshots");
     for snapshot in snapshots {
@@ -44,12 +44,12 @@ fn sound(refloat: &Refloat, case: &str) -> usize {
 
 /// No object without its other half, no temporary name, neither in the store nor in the state directory.
 #[track_caller]
-fn swept(refloat: &Refloat, case: &str) {
+pub fn swept(refloat: &Refloat, case: &str) {
     swept_in(refloat, &refloat.store(), case);
 }
 
 #[track_caller]
-fn swept_in(refloat: &Refloat, store: &Path, case: &str) {
+pub fn swept_in(refloat: &Refloat, store: &Path, case: &str) {
     let names = files(store);
     let with = |end: &str| -> Vec<String> {
         let snapshots = names.iter().filter(|n| n.contains("/snapshots/"));

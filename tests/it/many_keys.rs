@@ -45,10 +45,10 @@ const LONG: Duration = Duration::from_secs(300);
 
 /// The high-water mark of a process's resident memory, read until it is gone.
 #[derive(Default)]
-struct Peak(Arc<AtomicU64>);
+pub struct Peak(Arc<AtomicU64>);
 
 impl Peak {
-    fn watcher(&self) -> impl FnOnce(u32) + Send + 'static {
+    pub fn watcher(&self) -> impl FnOnce(u32) + Send + 'static {
         let peak = Arc::clone(&self.0);
         move |pid| {
             while let Some(bytes) = high_water(pid) {
@@ -58,7 +58,7 @@ impl Peak {
         }
     }
 
-    fn bytes(&self) -> u64 {
+    pub fn bytes(&self) -> u64 {
         let bytes = self.0.load(Ordering::Relaxed);
         assert!(bytes > 1 << 20, "memory was not measured");
         bytes

@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::document::ExportDocument;
 use super::select::{find, with_stores};
-use crate::catalog::State;
+use crate::catalog::{State, check};
 use crate::cli::context::{Context, Ending};
 use crate::cli::output::SCHEMA;
 use crate::error::{Code, Error, Result};
@@ -32,6 +32,11 @@ pub(super) async fn export(args: ExportArgs, context: &Context) -> Result<Ending
         let manifest = &shown.manifest;
         if shown.state != State::Verified {
             progress.warn(&format!("{} is {}: see `refloat snapshot show`", manifest.id, shown.state.word()));
+        }
+        if manifest.not_checked.iter().any(|n| n.check == check::TRAILER) {
+            progress.warn(
+                "the file has no SHA-256 trailer: `etcdutl snapshot restore` takes it with --skip-hash-check alone",
+            );
         }
         // A copy that a later look found damaged comes last; one that turns out to be makes way for the next.
         let mut holders: Vec<_> = stores.good().filter(|s| shown.stores.contains(&s.name)).collect();

@@ -2,6 +2,7 @@
 
 mod document;
 mod export;
+mod import;
 mod list;
 mod list_document;
 mod mark;
@@ -20,6 +21,7 @@ pub use document::{
     ExportDocument, Outcome, PreflightDocument, PreflightStore, ShowDocument, Snapshot, StoreOutcome, TakeDocument,
 };
 pub use export::ExportArgs;
+pub use import::{ImportArgs, ImportDocument, ImportPlanDocument};
 pub use list::ListArgs;
 pub use list_document::{Kind, Others, StoredName};
 pub use mark::{MarkDocument, PinArgs, TagArgs, UnpinArgs};
@@ -42,6 +44,8 @@ pub enum Command {
     Verify(VerifyArgs),
     /// Write a snapshot as the file that `etcdutl snapshot restore` accepts
     Export(ExportArgs),
+    /// Verify a file of etcdctl, etcdutl, RKE2, k3s or kubespray and store it like a snapshot of our own
+    Import(ImportArgs),
     /// Never remove this snapshot, whatever the retention says
     Pin(PinArgs),
     /// Leave a pinned snapshot to the retention again
@@ -57,6 +61,7 @@ pub async fn run(command: Command, context: &Context) -> Result<Ending> {
         Command::Show(args) => show::show(args, context).await,
         Command::Verify(args) => verify::verify(args, context).await,
         Command::Export(args) => export::export(args, context).await,
+        Command::Import(args) => import::import(args, context).await,
         Command::Pin(args) => mark::pin(args, context).await,
         Command::Unpin(args) => mark::unpin(args, context).await,
         Command::Tag(args) => mark::tag(args, context).await,

@@ -147,6 +147,7 @@ fn unreadable(what: &str, store: &str, check: &'static str, why: &str) -> Verify
         subject: format!("{what} in store {store}"),
         findings: vec![Finding { page: None, check, message: why.into() }],
         hash_kv: None,
+        trailer: false,
         not_covered: Vec::new(),
         notes: Vec::new(),
     })

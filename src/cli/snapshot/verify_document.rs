@@ -25,7 +25,7 @@ pub struct VerifyDocument {
 
 impl From<Checked> for VerifyDocument {
     fn from(checked: Checked) -> Self {
-        let Checked { subject, findings, hash_kv, not_covered, notes } = checked;
+        let Checked { subject, findings, hash_kv, not_covered, notes, .. } = checked;
         VerifyDocument { schema: SCHEMA, subject, ok: findings.is_empty(), findings, hash_kv, not_covered, notes }
     }
 }

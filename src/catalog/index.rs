@@ -64,16 +64,64 @@ pub(super) struct NoteName {
     pub(super) kind: NoteKind,
 }
 
-/// One object in the trash.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct TrashName {
+/// What one removal put into the trash of one store; sizes in bytes.
+#[derive(Debug)]
+pub(super) struct TrashedCopy {
     pub(super) lineage: LineageId,
     pub(super) store: u16,
-    /// When it was put there.
+    /// When the removal began.
     pub(super) at: Timestamp,
-    pub(super) was: TrashedName,
-    /// Bytes.
-    pub(super) size: u64,
+    pub(super) id: SnapshotId,
+    pub(super) manifest: Option<u64>,
+    plain: Option<u64>,
+    encrypted: Option<u64>,
+    notes: Vec<(NoteKind, Timestamp, u64)>,
+}
+
+impl TrashedCopy {
+    fn key(&self) -> (u16, LineageId, Timestamp, &SnapshotId) {
+        (self.store, self.lineage, self.at, &self.id)
+    }
+
+    fn of(lineage: LineageId, store: u16, at: Timestamp, was: TrashedName, size: u64) -> TrashedCopy {
+        let (mut manifest, mut plain, mut encrypted, mut notes) = (None, None, None, Vec::new());
+        let id = match was {
+            TrashedName::Manifest(id) => (manifest = Some(size), id).1,
+            TrashedName::Data(id, Codec::Zstd) => (plain = Some(size), id).1,
+            TrashedName::Data(id, Codec::ZstdAge) => (encrypted = Some(size), id).1,
+            TrashedName::Note(id, kind, noted) => (notes.push((kind, noted, size)), id).1,
+        };
+        TrashedCopy { lineage, store, at, id, manifest, plain, encrypted, notes }
+    }
+
+    fn absorb(&mut self, other: &mut TrashedCopy) {
+        self.manifest = self.manifest.or(other.manifest);
+        self.plain = self.plain.or(other.plain);
+        self.encrypted = self.encrypted.or(other.encrypted);
+        self.notes.append(&mut other.notes);
+    }
+
+    pub(super) fn has_data(&self) -> bool {
+        self.plain.is_some() || self.encrypted.is_some()
+    }
+
+    /// Of everything.
+    pub(super) fn bytes(&self) -> u64 {
+        let data = [self.manifest, self.plain, self.encrypted].into_iter().flatten();
+        data.chain(self.notes.iter().map(|(.., size)| *size)).fold(0, u64::saturating_add)
+    }
+
+    /// Each object with its size, the manifest last.
+    pub(super) fn parts(&self) -> impl Iterator<Item = (Name, u64)> {
+        let name = |was| Name::Trash(self.lineage, self.at, was);
+        let notes = self
+            .notes
+            .iter()
+            .map(move |(kind, noted, size)| (name(TrashedName::Note(self.id.clone(), kind.clone(), *noted)), *size));
+        let data = |codec, size: Option<u64>| size.map(|s| (name(TrashedName::Data(self.id.clone(), codec)), s));
+        let manifest = self.manifest.map(|size| (name(TrashedName::Manifest(self.id.clone())), size));
+        notes.chain(data(Codec::Zstd, self.plain)).chain(data(Codec::ZstdAge, self.encrypted)).chain(manifest)
+    }
 }
 
 #[derive(Debug, Default)]
@@ -91,7 +139,7 @@ pub struct Catalog<'a> {
     notes: Vec<NoteName>,
     lineages: BTreeMap<LineageId, LineageNames>,
     temps: Vec<(usize, Unfinished)>,
-    trash: Vec<TrashName>,
+    trash: Vec<TrashedCopy>,
     /// By store.
     foreign: Vec<u64>,
     foreign_names: Vec<ForeignName>,
@@ -181,6 +229,14 @@ impl<'a> Catalog<'a> {
         });
         self.copies.shrink_to_fit();
         self.notes.sort_unstable();
+        self.trash.sort_unstable_by(|a, b| a.key().cmp(&b.key()));
+        self.trash.dedup_by(|later, first| {
+            let same = later.key() == first.key();
+            if same {
+                first.absorb(later);
+            }
+            same
+        });
     }
 
     fn with_store(mut self, at: usize, store: &'a dyn Store, nodes: &mut HashSet<Node>) -> Result<Self> {
@@ -265,7 +321,12 @@ impl<'a> Catalog<'a> {
                 self.temps.push((usize::from(store), Unfinished { store: store_name, name, size, modified }));
             }
             Name::Trash(lineage, at, was) => {
-                self.trash.push(TrashName { lineage, store, at, was, size });
+                let mut one = TrashedCopy::of(lineage, store, at, was, size);
+                one.id = shared(one.id);
+                match self.trash.last_mut() {
+                    Some(last) if last.key() == one.key() => last.absorb(&mut one),
+                    _ => self.trash.push(one),
+                }
             }
             Name::Marker | Name::Segment { .. } | Name::Freeze(_) => {}
         }
@@ -337,9 +398,21 @@ impl Catalog<'_> {
         self.load(&newest).shown.map(|s| (s.manifest.size.stored, s.manifest.size.db))
     }
 
-    /// What waits in the trash of all stores, in no order.
-    pub(super) fn trash(&self) -> &[TrashName] {
+    /// What waits in the trash of all stores, in order of store, lineage, time, id.
+    pub(super) fn trash(&self) -> &[TrashedCopy] {
         &self.trash
+    }
+
+    /// What one removal put into the trash of one store.
+    pub(super) fn trashed(
+        &self,
+        store: u16,
+        lineage: LineageId,
+        at: Timestamp,
+        id: &SnapshotId,
+    ) -> Option<&TrashedCopy> {
+        let found = self.trash.binary_search_by(|t| t.key().cmp(&(store, lineage, at, id)));
+        found.ok().and_then(|index| self.trash.get(index))
     }
 
     /// What one store has under one id.

@@ -45,6 +45,13 @@ impl Dir {
     /// sizes and times: those cost a system call for each name, see [`Dir::stat`].
     pub fn entries(&self) -> Result<Vec<DirEntry>> {
         let mut found = Vec::new();
+        self.scan(|entry| found.push(entry))?;
+        found.sort_unstable_by(|a, b| by_bytes(&a.name, &b.name));
+        Ok(found)
+    }
+
+    /// The same one by one, in no order, for a directory that need not be held in memory.
+    pub fn scan(&self, mut see: impl FnMut(DirEntry)) -> Result<()> {
         let failed = |e| os::io_error("list directory", self.shown(""), e);
         for entry in std::fs::read_dir(os::proc_path(self)).map_err(failed)? {
             let entry = entry.map_err(failed)?;
@@ -57,10 +64,9 @@ impl Dir {
                 Err(e) if e.kind() == std::io::ErrorKind::NotFound => continue,
                 Err(e) => return Err(failed(e)),
             };
-            found.push(DirEntry { name: entry.file_name(), kind });
+            see(DirEntry { name: entry.file_name(), kind });
         }
-        found.sort_unstable_by(|a, b| by_bytes(&a.name, &b.name));
-        Ok(found)
+        Ok(())
     }
 
     /// Facts of one name in this directory itself; `None` if it is not there.

@@ -128,8 +128,8 @@ impl Asking<'_> {
             return Ok(());
         }
         progress.step(&format!("make room in store {}", opened.name));
-        let report = pruner.act(opened, &planned, now, progress, cancel).inspect_err(|e| helps(e.line()));
-        let Ok(report) = report else { return Err(short) };
+        let done = pruner.act(opened, planned.plan.hash, now, progress, cancel).inspect_err(|e| helps(e.line()));
+        let Ok((_, report)) = done else { return Err(short) };
         progress.warn(&format!(
             "store {} was short of space: removed {} snapshots and emptied {} from the trash, {} bytes freed",
             opened.name,

@@ -13,7 +13,7 @@ use super::progress::Progress;
 use super::stores::{OpenStores, Opened, reserved};
 use crate::catalog::prune::{self, Found, Plan, Reach, Report};
 use crate::catalog::retention::{Candidate, Freeze, Policy, Situation, Space};
-use crate::catalog::{Catalog, LineageId, Node, SnapshotId, State, freeze};
+use crate::catalog::{Catalog, Digest, LineageId, Node, SnapshotId, State, freeze};
 use crate::config::{Scope, Settings, SnapshotSettings};
 use crate::error::{Code, Error, Result};
 use crate::fs::{Dir, Tenancy};
@@ -64,24 +64,28 @@ impl Pruner<'_> {
         self.look(opened, now, progress).map(|(planned, ..)| planned)
     }
 
-    /// Looks again, holds the plan against the one that was agreed to, and acts.
+    /// Looks again, holds the plan against the one that was agreed to, and acts. Gives the plan as it was then, which
+    /// does the same.
     ///
     /// `PlanChanged` when the store is not what it was; `LockHeld` when somebody writes there for too long.
     pub fn act(
         &self,
         opened: &Opened,
-        agreed: &Planned,
+        agreed: Digest,
         now: Timestamp,
         progress: &dyn Progress,
         cancel: &CancellationToken,
-    ) -> Result<Report> {
+    ) -> Result<(Planned, Report)> {
         let mut whole = Report::default();
-        let mut first = true;
+        let mut begun: Option<Planned> = None;
         loop {
             // Writers get their turn in between, so whatever they did meanwhile has to be looked at.
             let _alone = alone(opened, cancel)?;
             let (fresh, catalog, at) = self.look(opened, now, progress)?;
-            let same = if first { fresh.plan.hash == agreed.plan.hash } else { is_part(&fresh.plan, &agreed.plan) };
+            let same = match &begun {
+                None => fresh.plan.hash == agreed,
+                Some(begun) => is_part(&fresh.plan, &begun.plan),
+            };
             if !same {
                 return Err(Error::new(Code::PlanChanged, "prune store", &opened.name)
                     .because("it is not what it was when the plan was made")
@@ -90,20 +94,21 @@ impl Pruner<'_> {
             if let Some(hold) = fresh.plan.decisions.hold.first() {
                 return Err(held(&opened.name, hold.say(&fresh.plan.found.candidates)));
             }
-            let (begun, total) = (Instant::now(), agreed.plan.decisions.remove.len() as u64);
-            let done = whole.removed.len() as u64;
+            let (turn, done) = (Instant::now(), whole.removed.len() as u64);
+            let total = done + fresh.plan.decisions.remove.len() as u64;
             let report = prune::act(&fresh.plan, &catalog, at, now, &mut |report: &Report| {
                 progress.bytes(done + report.removed.len() as u64, Some(total), "snapshots");
-                begun.elapsed() < TURN && !cancel.is_cancelled()
+                turn.elapsed() < TURN && !cancel.is_cancelled()
             });
             let (stopped, worked) = (report.stopped, report.worked());
             let refused = !report.refused.is_empty();
             whole.append(report);
-            first = false;
+            // One plan at a time: that of the first turn is the one that was agreed to.
+            let first = begun.unwrap_or(fresh);
             if cancel.is_cancelled() || !stopped || refused || !worked {
-                whole.stopped = stopped;
-                return Ok(whole);
+                return Ok((first, whole));
             }
+            begun = Some(first);
         }
     }
 

@@ -1,5 +1,7 @@
 //! Pages of a directory tree, in ascending order of whole names.
 
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
 use std::ffi::OsString;
 
 use super::{Entry, MARKER, Page, shown};
@@ -43,10 +45,46 @@ struct Candidate {
     odd: bool,
 }
 
+impl PartialEq for Candidate {
+    fn eq(&self, other: &Self) -> bool {
+        self.full == other.full
+    }
+}
+
+impl Eq for Candidate {}
+
+impl PartialOrd for Candidate {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Candidate {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.full.cmp(&other.full)
+    }
+}
+
 impl Walk<'_> {
     /// Gives false once the page is full.
     fn enter(&mut self, dir: &Dir, base: &str, depth: usize) -> Result<bool> {
-        for candidate in self.candidates(dir, base)? {
+        let mut from = self.after.to_string();
+        loop {
+            let (candidates, more) = self.candidates(dir, base, &from)?;
+            let last = candidates.last().map(|c| c.full.clone());
+            if !self.walk(dir, candidates, depth)? {
+                return Ok(false);
+            }
+            match last {
+                // Directories without objects and names that vanished filled no place: go on behind them.
+                Some(last) if more => from = last,
+                _ => return Ok(true),
+            }
+        }
+    }
+
+    fn walk(&mut self, dir: &Dir, candidates: Vec<Candidate>, depth: usize) -> Result<bool> {
+        for candidate in candidates {
             let Candidate { full, raw, kind, odd } = candidate;
             if kind == Kind::Dir && !odd && depth < DEPTH_MAX {
                 // Not odd, so the raw name is what is shown.
@@ -76,22 +114,30 @@ impl Walk<'_> {
         Ok(true)
     }
 
-    fn candidates(&self, dir: &Dir, base: &str) -> Result<Vec<Candidate>> {
-        let mut found: Vec<Candidate> = Vec::new();
-        for entry in dir.entries()? {
+    /// The first names behind `from`, no more than the page can still hold and one that tells whether it goes on; also
+    /// whether there are more.
+    fn candidates(&self, dir: &Dir, base: &str, from: &str) -> Result<(Vec<Candidate>, bool)> {
+        let wanted = (self.limit - self.page.entries.len()).saturating_add(1);
+        let (mut found, mut more): (BinaryHeap<Candidate>, bool) = (BinaryHeap::new(), false);
+        dir.scan(|entry| {
             let name = shown(&entry.name);
             if base.is_empty() && is_reserved(&name) {
-                continue;
+                return;
             }
             let odd = matches!(name, std::borrow::Cow::Owned(_));
             let slash = if entry.kind == Kind::Dir { "/" } else { "" };
             let full = format!("{base}{name}{slash}");
-            if full.as_str() > self.after || (entry.kind == Kind::Dir && self.after.starts_with(&full)) {
+            // A directory that the page before ended in is entered again, once.
+            let entered = entry.kind == Kind::Dir && from == self.after && from.starts_with(&full);
+            if full.as_str() > from || entered {
                 found.push(Candidate { full, raw: entry.name, kind: entry.kind, odd });
+                if found.len() > wanted {
+                    found.pop();
+                    more = true;
+                }
             }
-        }
-        found.sort_unstable_by(|a, b| a.full.cmp(&b.full));
-        Ok(found)
+        })?;
+        Ok((found.into_sorted_vec(), more))
     }
 
     fn push(&mut self, name: String, stat: Stat, odd: bool) -> bool {

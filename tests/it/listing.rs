@@ -72,7 +72,7 @@ fn filled(count: u64) -> (Refloat, TempDir) {
 #[track_caller]
 fn listed_within_the_bound(count: u64) {
     let (refloat, _place) = filled(count);
-    let run = |args: &[&str]| {
+    let measured = |args: &[&str], code: i32| {
         let peak = Peak::default();
         let watch = peak.watcher();
         let output = refloat.command(args).timeout(Duration::from_secs(300)).meanwhile(watch).run();
@@ -80,8 +80,10 @@ fn listed_within_the_bound(count: u64) {
         assert!(bytes > 1 << 20, "{args:?}: the peak was not seen");
         assert!(bytes <= BOUND, "{args:?}: {bytes} bytes resident, the bound is {BOUND}");
         eprintln!("{count} snapshots, {args:?}: {} KiB resident, {:?}", bytes >> 10, output.took);
-        output.ok()
+        assert_eq!(output.code, Some(code), "{args:?}: {}", output.stderr);
+        output.stdout
     };
+    let run = |args: &[&str]| measured(args, 0);
     let id = |n: u64| snapshot(LINEAGE, n).0;
 
     let document: Value = serde_json::from_str(&run(&["-o", "json", "snapshot", "list", "--foreign"])).expect("JSON");
@@ -128,6 +130,31 @@ fn listed_within_the_bound(count: u64) {
         (&json!([]), &json!(count + 2)),
         "the unreadable one was read"
     );
+
+    // The plan of a prune over all of them, and the prune itself.
+    edit(&refloat, "name = \"local\"\n", "name = \"local\"\nscope = \"cluster\"\n");
+    let plan = measured(&["-o", "json", "prune", "--dry-run", "--trust-clock"], 2);
+    let plan: Value = serde_json::from_str(&plan).expect("JSON");
+    let (keep, remove) = (decided(&plan, "keep"), decided(&plan, "remove"));
+    assert_eq!((keep.len() + remove.len()) as u64, count);
+    // The newest of each: an hour of 60 is kept whole by keep_within = 6h.
+    assert_eq!(keep.iter().filter(|row| has(row, "keep-within")).count(), 361);
+    assert!(keep.iter().chain(&remove).all(|row| row["reasons"].as_array().is_some_and(|r| !r.is_empty())));
+    let table = measured(&["prune", "--dry-run", "--trust-clock"], 2);
+    assert_eq!(table.lines().filter(|line| line.starts_with("  remove  0001-")).count(), remove.len());
+    let done: Value =
+        serde_json::from_str(&measured(&["-o", "json", "prune", "--yes", "--trust-clock"], 0)).expect("JSON");
+    assert_eq!(done["removed"].as_array().map(Vec::len), Some(remove.len()));
+    let left = run(&["-o", "jsonl", "snapshot", "list"]);
+    assert_eq!(left.lines().count(), keep.len() + 1);
+}
+
+fn decided<'a>(plan: &'a Value, list: &str) -> Vec<&'a Value> {
+    plan["plan"][list].as_array().expect("a list").iter().collect()
+}
+
+fn has(row: &Value, rule: &str) -> bool {
+    row["rules"].as_array().is_some_and(|rules| rules.iter().any(|r| r == rule))
 }
 
 #[test]

@@ -222,13 +222,10 @@ impl Work<'_> {
 
     /// The manifest goes last: while it lies there, the next run knows what was under way.
     pub fn empty(&self, trashed: &Trashed, report: &mut Report) -> Result<()> {
-        let parts = self.catalog.trash().iter().filter(|t| {
-            t.store == self.at && t.lineage == trashed.lineage && t.at == trashed.at && *t.was.id() == trashed.id
-        });
-        let (last, first): (Vec<_>, Vec<_>) = parts.partition(|t| matches!(t.was, TrashedName::Manifest(_)));
-        for part in first.into_iter().chain(last) {
-            self.delete(&Name::Trash(part.lineage, part.at, part.was.clone()))?;
-            report.freed = report.freed.saturating_add(part.size);
+        let copy = self.catalog.trashed(self.at, trashed.lineage, trashed.at, &trashed.id);
+        for (name, size) in copy.into_iter().flat_map(|copy| copy.parts()) {
+            self.delete(&name)?;
+            report.freed = report.freed.saturating_add(size);
             crash::point!("prune::emptied");
         }
         report.emptied.push(trashed.clone());

@@ -1,6 +1,6 @@
 //! What one store holds, as retention wants to know it, and what runs that were killed have left in it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::catalog::index::{Catalog, Entry};
 use crate::catalog::list::Unreadable;
@@ -40,8 +40,8 @@ pub fn usage(catalog: &Catalog<'_>, at: u16, scope: Scope, node: &Node) -> Usage
             usage.unfinished = usage.unfinished.saturating_add(data);
         }
     }
-    let trash = catalog.trash().iter().filter(|t| t.store == at && counts(t.was.id()));
-    usage.used = trash.map(|t| t.size).fold(usage.used, u64::saturating_add);
+    let trash = catalog.trash().iter().filter(|t| t.store == at && counts(&t.id));
+    usage.used = trash.map(|t| t.bytes()).fold(usage.used, u64::saturating_add);
     usage
 }
 
@@ -169,11 +169,9 @@ pub struct Removals<'c>(BTreeMap<(u16, LineageId, &'c SnapshotId), jiff::Timesta
 impl<'c> Removals<'c> {
     pub fn of(catalog: &'c Catalog<'_>) -> Removals<'c> {
         let mut newest = BTreeMap::new();
-        for t in catalog.trash() {
-            if let TrashedName::Manifest(id) = &t.was {
-                let known = newest.entry((t.store, t.lineage, id)).or_insert(t.at);
-                *known = t.at.max(*known);
-            }
+        for t in catalog.trash().iter().filter(|t| t.manifest.is_some()) {
+            let known = newest.entry((t.store, t.lineage, &t.id)).or_insert(t.at);
+            *known = t.at.max(*known);
         }
         Removals(newest)
     }
@@ -202,40 +200,29 @@ fn stray(
     }
 }
 
-/// Groups the trash by removal.
+/// The trash, removal by removal.
 pub(super) fn trash(
     catalog: &Catalog<'_>,
     at: u16,
     within: &dyn Fn(LineageId, &SnapshotId) -> bool,
     found: &mut Found,
 ) {
-    #[derive(Default)]
-    struct Group {
-        bytes: u64,
-        data: bool,
-        manifest: Option<u64>,
-    }
-    let mut groups: BTreeMap<(LineageId, jiff::Timestamp, SnapshotId), Group> = BTreeMap::new();
+    let halves: BTreeSet<(LineageId, SnapshotId)> = found
+        .leftovers
+        .iter()
+        .filter_map(|l| match l {
+            Leftover::Half { name: Name::Data(lineage, id, _), .. } => Some((*lineage, id.clone())),
+            _ => None,
+        })
+        .collect();
     for t in catalog.trash().iter().filter(|t| t.store == at) {
-        let group = groups.entry((t.lineage, t.at, t.was.id().clone())).or_default();
-        group.bytes = group.bytes.saturating_add(t.size);
-        match t.was {
-            TrashedName::Data(..) => group.data = true,
-            TrashedName::Manifest(_) => group.manifest = Some(t.size),
-            TrashedName::Note(..) => {}
-        }
-    }
-    for ((lineage, removed_at, id), group) in groups {
-        let half = found
-            .leftovers
-            .iter()
-            .any(|l| matches!(l, Leftover::Half { name: Name::Data(l, i, _), .. } if (*l, i) == (lineage, &id)));
-        match group.manifest {
-            Some(bytes) if !group.data && !half && within(lineage, &id) => {
-                let name = Name::Trash(lineage, removed_at, TrashedName::Manifest(id));
+        let half = halves.contains(&(t.lineage, t.id.clone()));
+        match t.manifest {
+            Some(bytes) if !t.has_data() && !half && within(t.lineage, &t.id) => {
+                let name = Name::Trash(t.lineage, t.at, TrashedName::Manifest(t.id.clone()));
                 found.leftovers.push(Leftover::Rest { name, bytes });
             }
-            _ => found.trash.push(Trashed { id, lineage, at: removed_at, bytes: group.bytes }),
+            _ => found.trash.push(Trashed { id: t.id.clone(), lineage: t.lineage, at: t.at, bytes: t.bytes() }),
         }
     }
 }

@@ -21,7 +21,7 @@ pub struct StoreRun {
     pub name: String,
     pub planned: Result<Planned, Error>,
     /// `None` in a dry run, or when nothing was to be done.
-    pub done: Option<Result<Report, Error>>,
+    pub done: Option<Report>,
 }
 
 /// The `prune` document.
@@ -37,15 +37,15 @@ impl StoreRun {
     }
 
     fn report(&self) -> Option<&Report> {
-        self.done.as_ref()?.as_ref().ok()
+        self.done.as_ref()
     }
 
     fn outcome(&self) -> &'static str {
         match (&self.planned, &self.done) {
-            (Err(_), _) | (_, Some(Err(_))) => "failed",
-            (Ok(_), Some(Ok(report))) if !report.refused.is_empty() => "refused",
-            (Ok(_), Some(Ok(report))) if report.stopped => "stopped",
-            (Ok(_), Some(Ok(_))) => "pruned",
+            (Err(_), _) => "failed",
+            (Ok(_), Some(report)) if !report.refused.is_empty() => "refused",
+            (Ok(_), Some(report)) if report.stopped => "stopped",
+            (Ok(_), Some(_)) => "pruned",
             (Ok(planned), None) if planned.plan.held() && planned.plan.changes() => "held",
             (Ok(planned), None) if planned.plan.changes() => "planned",
             (Ok(_), None) => "unchanged",
@@ -54,10 +54,7 @@ impl StoreRun {
 
     /// What went wrong as a whole; refusals of single ones aside.
     pub fn error(&self) -> Option<&Error> {
-        match (&self.planned, &self.done) {
-            (Err(error), _) | (_, Some(Err(error))) => Some(error),
-            _ => None,
-        }
+        self.planned.as_ref().err()
     }
 }
 
@@ -413,7 +410,7 @@ fn store_table(run: &StoreRun, out: &mut dyn Write) -> io::Result<()> {
     }
     beside(planned, out)?;
     match (&run.done, plan.changes()) {
-        (Some(Ok(report)), _) => done(report, out),
+        (Some(report), _) => done(report, out),
         (None, false) => writeln!(out, "  nothing to remove"),
         _ => Ok(()),
     }

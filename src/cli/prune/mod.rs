@@ -106,14 +106,21 @@ pub async fn run(args: PruneArgs, context: &Context) -> Result<Ending> {
     }
     let (progress, token) = (context.progress.clone(), cancel.clone());
     let runs = aside(move || {
-        let mut runs = runs;
-        for run in runs.iter_mut().filter(|run| acts(run)) {
-            let Some(opened) = work.stores.good().find(|s| s.name == run.name) else { continue };
-            let Ok(agreed) = &run.planned else { continue };
-            progress.step(&format!("prune store {}", run.name));
-            run.done = Some(work.pruner().act(opened, agreed, Timestamp::now(), &*progress, &token));
-        }
-        Ok(runs)
+        let each = runs.into_iter().map(|run| {
+            let opened = work.stores.good().find(|s| s.name == run.name);
+            let (true, Some(opened), StoreRun { name, planned: Ok(agreed), .. }) = (acts(&run), opened, &run) else {
+                return run;
+            };
+            let (hash, name) = (agreed.plan.hash, name.clone());
+            // What it was made from goes before the second look: a hundred thousand snapshots are held once.
+            drop(run);
+            progress.step(&format!("prune store {name}"));
+            match work.pruner().act(opened, hash, Timestamp::now(), &*progress, &token) {
+                Ok((planned, report)) => StoreRun { name, planned: Ok(planned), done: Some(report) },
+                Err(error) => StoreRun { name, planned: Err(error), done: None },
+            }
+        });
+        Ok(each.collect::<Vec<StoreRun>>())
     })
     .await?;
     let ending = end(&runs, hash, false, context)?;
@@ -166,7 +173,7 @@ fn end(runs: &[StoreRun], hash: Digest, dry_run: bool, context: &Context) -> Res
     if runs.iter().any(|run| run.error().is_some()) {
         return Ok(fail(runs, context));
     }
-    let reports = || runs.iter().filter_map(|run| run.done.as_ref()?.as_ref().ok().map(|r| (run, r)));
+    let reports = || runs.iter().filter_map(|run| run.done.as_ref().map(|r| (run, r)));
     if let Some((run, report)) = reports().find(|(_, r)| !r.refused.is_empty()) {
         let refused = report.refused.iter().map(|r| format!("{}: {}", r.name, r.error.line()));
         return Err(Error::new(Code::Refused, "prune store", &run.name)

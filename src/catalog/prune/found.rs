@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::catalog::index::{Catalog, Entry};
+use crate::catalog::index::{Catalog, Entry, TrashName};
 use crate::catalog::list::Unreadable;
 use crate::catalog::names::{Name, TrashedName};
 use crate::catalog::retention::{Candidate, Trashed};
@@ -51,8 +51,14 @@ pub enum Leftover {
     /// Data or a note of this node without a manifest: a take, an import or a removal was cut short.
     Stray { name: Name, bytes: u64 },
     /// A removal was cut short: its manifest lies in the trash, this does not yet.
-    Half { name: Name, bytes: u64, to: Name },
-    /// The last of a removal: in the trash is a manifest, and nowhere its data.
+    Half {
+        name: Name,
+        bytes: u64,
+        removed_at: jiff::Timestamp,
+        /// What is in the trash of that removal goes now, so this does too.
+        at_once: bool,
+    },
+    /// The last of a removal: in the trash is a manifest, perhaps with notes, and nowhere its data.
     Rest { name: Name, bytes: u64 },
 }
 
@@ -74,6 +80,7 @@ impl Leftover {
         match self {
             Leftover::Stray { name: Name::Data(..), .. } => "data of this node without a manifest",
             Leftover::Stray { .. } => "a note of this node about a snapshot that is gone",
+            Leftover::Half { at_once: true, .. } => "a removal was cut short: this goes with the rest of it",
             Leftover::Half { .. } => "a removal was cut short: this follows into the trash",
             Leftover::Rest { .. } => "the last of a removal: its data is gone",
         }
@@ -129,7 +136,7 @@ pub fn find(catalog: &Catalog<'_>, at: u16, reach: &Reach<'_>) -> Found {
             ));
         }
     }
-    for note in catalog.notes().iter().filter(|n| n.store == at) {
+    for note in catalog.notes().iter().filter(|n| n.store == at && !n.irregular) {
         if catalog.copy(note.lineage, &note.id, at).is_none_or(|copy| !copy.manifest) {
             let name = Name::Note(note.lineage, note.id.clone(), note.kind.clone(), note.at);
             found.leftovers.extend(stray(name, 0, note.lineage, &note.id, removed_at(note.lineage, &note.id), reach));
@@ -193,10 +200,7 @@ fn stray(
     reach: &Reach<'_>,
 ) -> Option<Leftover> {
     match removed_at {
-        Some(at) if reach.has(lineage, id) => {
-            let to = name.clone().in_trash(at)?;
-            Some(Leftover::Half { name, bytes, to })
-        }
+        Some(removed_at) if reach.has(lineage, id) => Some(Leftover::Half { name, bytes, removed_at, at_once: false }),
         Some(_) => None,
         None => reach.own(lineage, id).then_some(Leftover::Stray { name, bytes }),
     }
@@ -210,32 +214,37 @@ pub(super) fn trash(
     found: &mut Found,
 ) {
     #[derive(Default)]
-    struct Group {
+    struct Group<'t> {
         bytes: u64,
         data: bool,
-        manifest: Option<u64>,
+        manifest: bool,
+        parts: Vec<&'t TrashName>,
     }
-    let mut groups: BTreeMap<(LineageId, jiff::Timestamp, SnapshotId), Group> = BTreeMap::new();
+    let mut groups: BTreeMap<(LineageId, jiff::Timestamp, &SnapshotId), Group<'_>> = BTreeMap::new();
     for t in catalog.trash().iter().filter(|t| t.store == at) {
-        let group = groups.entry((t.lineage, t.at, t.was.id().clone())).or_default();
+        let group = groups.entry((t.lineage, t.at, t.was.id())).or_default();
         group.bytes = group.bytes.saturating_add(t.size);
+        group.parts.push(t);
         match t.was {
             TrashedName::Data(..) => group.data = true,
-            TrashedName::Manifest(_) => group.manifest = Some(t.size),
+            TrashedName::Manifest(_) => group.manifest = true,
             TrashedName::Note(..) => {}
         }
     }
-    for ((lineage, removed_at, id), group) in groups {
+    for ((lineage, removed_at, id), mut group) in groups {
         let half = found
             .leftovers
             .iter()
-            .any(|l| matches!(l, Leftover::Half { name: Name::Data(l, i, _), .. } if (*l, i) == (lineage, &id)));
-        match group.manifest {
-            Some(bytes) if !group.data && !half && within(lineage, &id) => {
-                let name = Name::Trash(lineage, removed_at, TrashedName::Manifest(id));
-                found.leftovers.push(Leftover::Rest { name, bytes });
-            }
-            _ => found.trash.push(Trashed { id, lineage, at: removed_at, bytes: group.bytes }),
+            .any(|l| matches!(l, Leftover::Half { name: Name::Data(l, i, _), .. } if (*l, i) == (lineage, id)));
+        if group.manifest && !group.data && !half && within(lineage, id) {
+            // The manifest last: without it what remains would wait for its time to be over.
+            group.parts.sort_by_key(|t| matches!(t.was, TrashedName::Manifest(_)));
+            let rests = group.parts.into_iter();
+            let rests =
+                rests.map(|t| Leftover::Rest { name: Name::Trash(t.lineage, t.at, t.was.clone()), bytes: t.size });
+            found.leftovers.extend(rests);
+        } else {
+            found.trash.push(Trashed { id: id.clone(), lineage, at: removed_at, bytes: group.bytes });
         }
     }
 }

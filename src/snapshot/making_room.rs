@@ -96,7 +96,8 @@ impl Asking<'_> {
         cancel: &CancellationToken,
     ) -> Result<()> {
         let request = Request { coming: (room.expected(), room.needed()), ..Request::default() };
-        let pruner = Pruner { settings: self.settings, node: self.node, stores, request };
+        let all = stores.beside(self.settings)?;
+        let pruner = Pruner { settings: self.settings, node: self.node, stores: &all, request };
         let now = Timestamp::now();
         let helps = |why: String| {
             progress.warn(&format!("store {} is short of space, and nothing could be removed: {why}", opened.name));

@@ -62,6 +62,8 @@ pub(super) struct NoteName {
     pub(super) store: u16,
     pub(super) at: Timestamp,
     pub(super) kind: NoteKind,
+    /// Something else stands under its name, a link or a directory: what it said is not known.
+    pub(super) irregular: bool,
 }
 
 /// What one removal put into the trash of one store; sizes in bytes.
@@ -229,6 +231,8 @@ impl<'a> Catalog<'a> {
         });
         self.copies.shrink_to_fit();
         self.notes.sort_unstable();
+        // A directory is found once for each file in it.
+        self.notes.dedup();
         self.trash.sort_unstable_by(|a, b| a.key().cmp(&b.key()));
         self.trash.dedup_by(|later, first| {
             let same = later.key() == first.key();
@@ -262,6 +266,9 @@ impl<'a> Catalog<'a> {
                 match name {
                     Some(name) => self.take((index, store.name()), name, &entry, nodes),
                     None => {
+                        if let Some(Name::Note(lineage, id, kind, at)) = stands_for(&entry.name) {
+                            self.notes.push(NoteName { lineage, id, store: index, at, kind, irregular: true });
+                        }
                         foreign += 1;
                         if self.foreign_names.len() < MAX_FOREIGN_NAMES {
                             self.foreign_names
@@ -312,7 +319,7 @@ impl<'a> Catalog<'a> {
                 self.add_copy(copy);
             }
             Name::Note(lineage, id, kind, at) => {
-                self.notes.push(NoteName { lineage, id: shared(id), store, at, kind });
+                self.notes.push(NoteName { lineage, id: shared(id), store, at, kind, irregular: false });
             }
             Name::Lineage(l) => self.lineages.entry(l).or_default().files.push(usize::from(store)),
             Name::Timeline(l, t) => self.lineages.entry(l).or_default().timelines.push((t, usize::from(store))),
@@ -445,6 +452,13 @@ impl Catalog<'_> {
         let to = self.notes.partition_point(|n| key(n).is_le());
         self.notes.get(from..to).unwrap_or_default().iter()
     }
+}
+
+/// What a foreign name, or a directory on the way to it, would stand for if it were a file. The name is nobody's, but
+/// where a pin may have stood, nobody knows that there was none.
+fn stands_for(name: &str) -> Option<Name> {
+    let ends = name.match_indices('/').map(|(at, _)| at).chain([name.len()]);
+    ends.filter_map(|end| Name::parse(name.get(..end)?)).next()
 }
 
 #[cfg(test)]

@@ -78,12 +78,13 @@ fn read_notes<'n>(
     unreadable: &mut Vec<Unreadable>,
 ) -> Copy {
     let mut read = Copy { store: store.name().into(), ..Copy::default() };
-    for NoteName { kind, at, .. } in names {
-        if matches!(kind, NoteKind::Other(_)) {
+    for NoteName { kind, at, irregular, .. } in names {
+        if matches!(kind, NoteKind::Other(_)) && !irregular {
             continue;
         }
         let name = Name::Note(copy.lineage, copy.id.clone(), kind.clone(), *at).to_string();
         let note = match store.read(&name, MAX_BYTES) {
+            _ if *irregular => Err("it is a link, a directory or a device, not a regular file".into()),
             Ok(bytes) => Note::parse(&bytes, &copy.id, kind, *at).map_err(|e| e.to_string()),
             Err(e) if e.code() == Code::NotFound => continue,
             Err(e) => Err(told(&e)),

@@ -23,6 +23,8 @@ pub(crate) struct MemStore {
     pub broken: Mutex<BTreeMap<String, Code>>,
     /// Changes each page before it is given out: a store that lies.
     pub twist: Option<fn(Page) -> Page>,
+    /// After so many renames there is no room for another name.
+    pub names_left: Mutex<Option<usize>>,
     /// Reads that were made.
     pub reads: std::sync::atomic::AtomicUsize,
 }
@@ -141,6 +143,10 @@ impl Store for MemStore {
     }
 
     fn rename(&self, name: &str, to: &str) -> Result<()> {
+        if let Some(left) = self.names_left.lock().unwrap().as_mut() {
+            let full = || Error::io("rename object", to, std::io::Error::from_raw_os_error(28));
+            *left = left.checked_sub(1).ok_or_else(full)?;
+        }
         let mut objects = self.objects.lock().unwrap();
         if objects.contains_key(to) {
             return Err(Error::new(Code::AlreadyExists, "rename object", to));

@@ -17,6 +17,7 @@ mod os;
 mod random;
 mod space;
 mod stage;
+mod sweep;
 mod tenancy;
 
 pub use boot::BootTime;
@@ -27,5 +28,6 @@ pub use names::is_name;
 pub use os::{check_regular, is_elsewhere, is_not_a_directory, is_out_of_space, is_refused};
 pub use random::random;
 pub use space::Space;
-pub use stage::{STAGED_PREFIX, Staged, sweep_staged};
+pub use stage::{STAGED_PREFIX, Staged};
+pub use sweep::{Swept, sweep_staged};
 pub use tenancy::Tenancy;

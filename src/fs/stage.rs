@@ -11,7 +11,7 @@ use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, RenameFlags, openat, renameat2};
 use nix::sys::stat::{Mode, fstat};
 use nix::unistd::{UnlinkatFlags, linkat, unlinkat};
 
-use super::{Dir, Kind, os, random};
+use super::{Dir, os, random};
 use crate::error::{Code, Error, Result};
 
 /// Temporary names begin like this; 16 hex digits follow.
@@ -29,7 +29,7 @@ pub struct Staged {
     dir: Dir,
     file: File,
     /// `None` for a nameless file.
-    name: Option<String>,
+    pub(super) name: Option<String>,
 }
 
 impl Staged {
@@ -141,45 +141,6 @@ fn temporary_name() -> Result<String> {
     Ok(format!("{STAGED_PREFIX}{:016x}", u64::from_ne_bytes(random()?)))
 }
 
-fn is_temporary(name: &str) -> bool {
-    name.strip_prefix(STAGED_PREFIX)
-        .is_some_and(|hex| hex.len() == 16 && hex.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f')))
-}
-
-/// Removes temporary names in `dir` itself whose writer is dead; gives how many.
-pub fn sweep_staged(dir: &Dir) -> Result<usize> {
-    let mut removed = 0;
-    for entry in dir.entries()? {
-        let Some(name) = entry.name.to_str().filter(|n| entry.kind == Kind::File && is_temporary(n)) else {
-            continue;
-        };
-        let file = match dir.open_file(name) {
-            Err(e) if e.code() == Code::NotFound => continue,
-            // Another user's, in a shared directory: that user's sweep takes it.
-            Err(e) if os::is_refused(&e) => continue,
-            other => other?,
-        };
-        match file.try_lock() {
-            // Its writer lives.
-            Err(TryLockError::WouldBlock) => continue,
-            Err(TryLockError::Error(e)) => return Err(os::io_error("lock file", dir.shown(name), e)),
-            Ok(()) => {}
-        }
-        // Under the lock the name still stands for the same file, or it was published or removed meanwhile.
-        let ours = fstat(&file).map_err(|e| os::error("look at file", dir.shown(name), e))?;
-        if dir.stat(name.as_ref())?.is_some_and(|s| s.identity == (ours.st_dev, ours.st_ino)) {
-            match dir.remove_file(name) {
-                Err(e) if e.code() == Code::NotFound => {}
-                other => {
-                    other?;
-                    removed += 1;
-                }
-            }
-        }
-    }
-    Ok(removed)
-}
-
 #[cfg(test)]
 mod tests {
     use std::io::Write;
@@ -227,47 +188,5 @@ mod tests {
         let (_tmp, dir) = dir();
         drop(both(&dir));
         assert!(dir.entries().unwrap().is_empty());
-    }
-
-    #[test]
-    fn a_sweep_takes_dead_names_only() {
-        let (tmp, dir) = dir();
-        let living = Staged::named(&dir).unwrap();
-        let dead = format!("{STAGED_PREFIX}0123456789abcdef");
-        let others = [".refloat-tmp-0123456789abcdeX", ".refloat-tmp-1", "0123456789abcdef", "data"];
-        for name in others.iter().copied().chain([dead.as_str()]) {
-            std::fs::write(tmp.path().join(name), b"").unwrap();
-        }
-        let link = format!("{STAGED_PREFIX}0000000000000000");
-        std::os::unix::fs::symlink("data", tmp.path().join(&link)).unwrap();
-        assert_eq!(sweep_staged(&dir).unwrap(), 1);
-        let mut want: Vec<String> = others.map(String::from).into();
-        want.extend([link, living.name.clone().unwrap()]);
-        want.sort();
-        let left: Vec<String> = dir.entries().unwrap().iter().map(|e| e.name.to_string_lossy().into()).collect();
-        assert_eq!(left, want);
-        drop(living);
-        assert_eq!(sweep_staged(&dir).unwrap(), 0);
-    }
-
-    #[test]
-    fn a_sweep_at_the_same_time_costs_no_writer_its_file() {
-        let (_tmp, dir) = dir();
-        let done = std::sync::atomic::AtomicBool::new(false);
-        std::thread::scope(|s| {
-            let sweeper = s.spawn(|| {
-                while !done.load(std::sync::atomic::Ordering::Relaxed) {
-                    sweep_staged(&dir).unwrap();
-                }
-            });
-            for i in 0..300 {
-                let staged = Staged::named(&dir).unwrap();
-                staged.file().write_all(b"x").unwrap();
-                staged.publish(&dir, &format!("f{i}")).unwrap();
-            }
-            done.store(true, std::sync::atomic::Ordering::Relaxed);
-            sweeper.join().unwrap();
-        });
-        assert_eq!(dir.entries().unwrap().len(), 300);
     }
 }

@@ -11,6 +11,7 @@ use super::judge::{Object, split};
 use super::open;
 use super::progress::Progress;
 use crate::catalog::{Digest, Manifest};
+use crate::crash;
 use crate::error::{Code, Error, Result};
 use crate::fs::Dir;
 use crate::store::LocalStore;
@@ -50,6 +51,7 @@ pub fn export(
     let Object::Framed(framed) = object else {
         return Err(Error::new(Code::Internal, "export", &on).because("the stored object has no frames"));
     };
+    crash::point!("export::opened");
     let total = framed.plain_len();
     if dir.space()?.free < total {
         return Err(Error::new(Code::TooLittleSpace, "export to", &on)

@@ -96,7 +96,8 @@ impl Asking<'_> {
         cancel: &CancellationToken,
     ) -> Result<()> {
         let request = Request { coming: (room.expected(), room.needed()), ..Request::default() };
-        let pruner = Pruner { settings: self.settings, node: self.node, stores, request };
+        let all = stores.beside(self.settings)?;
+        let pruner = Pruner { settings: self.settings, node: self.node, stores: &all, request };
         let now = Timestamp::now();
         let helps = |why: String| {
             progress.warn(&format!("store {} is short of space, and nothing could be removed: {why}", opened.name));
@@ -152,8 +153,9 @@ impl Asking<'_> {
 fn keep_writers_out(stores: &OpenStores, progress: &dyn Progress) -> BTreeMap<String, Tenancy> {
     let mut alone = BTreeMap::new();
     for Opened { store, name, .. } in stores.good() {
-        match Tenancy::alone(store.dir()).and_then(|only| only.map(|t| store.sweep().map(|_| t)).transpose()) {
-            Ok(Some(tenancy)) => {
+        match Tenancy::alone(store.dir()).and_then(|only| only.map(|t| Ok((store.sweep()?, t))).transpose()) {
+            Ok(Some((swept, tenancy))) => {
+                swept.refused.iter().for_each(|error| progress.warn(&error.line()));
                 alone.insert(name.clone(), tenancy);
             }
             Ok(None) => tracing::info!("nothing is swept in store {name}: somebody writes there"),

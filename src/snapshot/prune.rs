@@ -15,6 +15,7 @@ use crate::catalog::prune::{self, Found, Plan, Reach, Report};
 use crate::catalog::retention::{Candidate, Freeze, Policy, Situation, Space};
 use crate::catalog::{Catalog, Digest, LineageId, Node, SnapshotId, State, freeze};
 use crate::config::{Scope, Settings, SnapshotSettings};
+use crate::crash;
 use crate::error::{Code, Error, Result};
 use crate::fs::{Dir, Tenancy};
 use crate::store::Store;
@@ -24,6 +25,8 @@ pub(super) const TURN: Duration = Duration::from_secs(5);
 /// How long a prune waits for writers.
 const PATIENCE: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(100);
+/// Between two turns, so that writers, who look each 50 ms, get in.
+pub(super) const GAP: Duration = Duration::from_millis(150);
 
 /// What is asked for.
 #[derive(Debug, Clone, Default)]
@@ -54,6 +57,7 @@ pub struct Planned {
 pub struct Pruner<'a> {
     pub settings: &'a Settings,
     pub node: &'a Node,
+    /// All that are configured: what they know counts, also in stores that are not pruned.
     pub stores: &'a OpenStores,
     pub request: Request,
 }
@@ -80,6 +84,9 @@ impl Pruner<'_> {
         let mut begun: Option<Planned> = None;
         loop {
             // Writers get their turn in between, so whatever they did meanwhile has to be looked at.
+            if begun.is_some() {
+                std::thread::sleep(GAP);
+            }
             let _alone = alone(opened, cancel)?;
             let (fresh, catalog, at) = self.look(opened, now, progress)?;
             let same = match &begun {
@@ -94,6 +101,7 @@ impl Pruner<'_> {
             if let Some(hold) = fresh.plan.decisions.hold.first() {
                 return Err(held(&opened.name, hold.say(&fresh.plan.found.candidates)));
             }
+            crash::point!("prune::looked");
             let (turn, done) = (Instant::now(), whole.removed.len() as u64);
             let total = done + fresh.plan.decisions.remove.len() as u64;
             let report = prune::act(&fresh.plan, &catalog, at, now, &mut |report: &Report| {
@@ -122,15 +130,7 @@ impl Pruner<'_> {
             opened.store.check_place()?;
         }
         let store: &dyn Store = &*opened.store;
-        let others = self.stores.good().filter(|s| s.name != opened.name).map(|s| &*s.store as &dyn Store);
-        let list: Vec<&dyn Store> = std::iter::once(store).chain(others).collect();
-        let (catalog, failed) = Catalog::read_available(&list);
-        for (name, error) in failed {
-            if name == opened.name {
-                return Err(error.remedy("nothing was removed; try again once the store answers"));
-            }
-            progress.warn(&format!("pins that only store {name} knows are not seen: {}", error.line()));
-        }
+        let catalog = self.stores.read_with(opened, progress)?;
         // The own store is the first of those that could be read.
         let at = 0;
         let lineage = own_lineage(self.stores, &catalog, self.node)?;

@@ -9,14 +9,14 @@ use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
 use super::progress::Progress;
-use super::prune::{TURN, alone, own_lineage};
+use super::prune::{GAP, TURN, alone, own_lineage};
 use super::stores::{OpenStores, Opened};
 use crate::catalog::prune::Report;
 use crate::catalog::prune::retire::{Retire, Retired, act, find};
 use crate::catalog::{Catalog, Node};
 use crate::config::Settings;
+use crate::crash;
 use crate::error::{Code, Error, Result};
-use crate::store::Store;
 
 pub struct Retirer<'a> {
     pub settings: &'a Settings,
@@ -27,8 +27,8 @@ pub struct Retirer<'a> {
 
 impl Retirer<'_> {
     /// What would go from one store. `Refused` when it is still in use, or holds pinned snapshots.
-    pub fn plan(&self, opened: &Opened, now: Timestamp) -> Result<Retired> {
-        self.look(opened, now).map(|(retired, _)| retired)
+    pub fn plan(&self, opened: &Opened, now: Timestamp, progress: &dyn Progress) -> Result<Retired> {
+        self.look(opened, now, progress).map(|(retired, _)| retired)
     }
 
     /// Looks again and removes it.
@@ -43,14 +43,18 @@ impl Retirer<'_> {
         let mut whole = Report::default();
         loop {
             // Writers get their turn in between.
+            if !whole.removed.is_empty() {
+                std::thread::sleep(GAP);
+            }
             let _alone = alone(opened, cancel)?;
-            let (fresh, catalog) = self.look(opened, now)?;
+            let (fresh, catalog) = self.look(opened, now, progress)?;
             let more = fresh.snapshots.iter().find(|c| !agreed.snapshots.iter().any(|a| a.id == c.id));
             if let Some(more) = more {
                 return Err(Error::new(Code::PlanChanged, "retire in store", &opened.name)
                     .because(format!("{} has come since it was shown", more.id))
                     .remedy("look again with --dry-run"));
             }
+            crash::point!("retire::looked");
             let (begun, done, total) = (Instant::now(), whole.removed.len() as u64, agreed.snapshots.len() as u64);
             let report = act(&fresh, &catalog, 0, now, &mut |report| {
                 progress.bytes(done + report.removed.len() as u64, Some(total), "snapshots");
@@ -64,9 +68,14 @@ impl Retirer<'_> {
         }
     }
 
-    fn look<'c>(&self, opened: &'c Opened, now: Timestamp) -> Result<(Retired, Catalog<'c>)> {
+    fn look<'c>(
+        &'c self,
+        opened: &'c Opened,
+        now: Timestamp,
+        progress: &dyn Progress,
+    ) -> Result<(Retired, Catalog<'c>)> {
         opened.store.check_place()?;
-        let catalog = Catalog::read(&[&*opened.store as &dyn Store])?;
+        let catalog = self.stores.read_with(opened, progress)?;
         self.refuse_current(&catalog, now)?;
         let retired = find(&catalog, 0, self.what);
         let pinned: Vec<String> = retired.pinned().map(|c| c.id.to_string()).collect();

@@ -58,8 +58,9 @@ pub async fn lock_for(
         match Lock::try_acquire(state, LOCK, &holder)? {
             Attempt::Acquired(lock) => {
                 // What a run left here that was killed while it wrote; unswept it harms nobody.
-                if let Err(error) = sweep_staged(state) {
-                    progress.warn(&error.line());
+                match sweep_staged(state) {
+                    Ok(swept) => swept.refused.iter().for_each(|error| progress.warn(&error.line())),
+                    Err(error) => progress.warn(&error.line()),
                 }
                 return Ok(lock);
             }

@@ -122,6 +122,27 @@ impl OpenStores {
         self.good.iter().map(|s| &*s.store as &dyn Store).collect()
     }
 
+    /// All configured stores, also those that were not asked for, to see what they know: pins above all.
+    pub fn beside(&self, settings: &Settings) -> Result<OpenStores> {
+        OpenStores::open(settings, &[], self.known.clone(), Mode::Read)
+    }
+
+    /// Lists one store, at place 0, and the others for what they know of the same snapshots: a pin counts wherever it was
+    /// seen. An error when that one cannot be listed to its end.
+    pub fn read_with<'c>(&'c self, opened: &'c Opened, progress: &dyn Progress) -> Result<Catalog<'c>> {
+        let others = self.good().filter(|s| s.name != opened.name).map(|s| &*s.store as &dyn Store);
+        let list: Vec<&dyn Store> = std::iter::once(&*opened.store as &dyn Store).chain(others).collect();
+        let (catalog, failed) = Catalog::read_available(&list);
+        for (name, error) in failed {
+            if name == opened.name {
+                return Err(error.remedy("nothing was removed; try again once the store answers"));
+            }
+            unseen(&name, &error, progress);
+        }
+        self.failed.iter().filter(|(name, _)| *name != opened.name).for_each(|(name, e)| unseen(name, e, progress));
+        Ok(catalog)
+    }
+
     pub fn failed(&self) -> &[(String, Error)] {
         &self.failed
     }
@@ -206,6 +227,10 @@ impl OpenStores {
             progress.warn(&error.line());
         }
     }
+}
+
+fn unseen(name: &str, error: &Error, progress: &dyn Progress) {
+    progress.warn(&format!("pins that only store {name} knows are not seen: {}", error.line()));
 }
 
 /// What was seen where, for commands that only read.

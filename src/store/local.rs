@@ -7,7 +7,7 @@ use super::list::{is_reserved, list};
 use super::{Marker, Page, PlainFile, Store, StoreSpace, shown};
 use crate::error::{Code, Error, Result};
 use crate::format::ReadAt;
-use crate::fs::{Dir, Space, Staged, is_name, is_out_of_space, is_refused, sweep_staged};
+use crate::fs::{Dir, Space, Staged, Swept, is_name, is_out_of_space, is_refused, sweep_staged};
 
 const CREATE: &str = "create object";
 
@@ -57,8 +57,8 @@ impl LocalStore {
             .map_err(|e| self.write_failed(e, CREATE, name))
     }
 
-    /// Removes temporary names whose writers are dead; gives how many.
-    pub fn sweep(&self) -> Result<usize> {
+    /// Removes temporary names whose writers are dead.
+    pub fn sweep(&self) -> Result<Swept> {
         self.check_writable("sweep store")?;
         sweep_staged(&self.dir).map_err(|e| self.write_failed(e, "sweep store", ""))
     }

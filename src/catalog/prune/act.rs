@@ -49,6 +49,7 @@ impl Report {
             self.stopped = true;
             return false;
         }
+        crash::point!("prune::step");
         let Err(error) = step(self) else { return true };
         // The store is not what it was: nothing more is touched there.
         self.stopped = error.code() == Code::StoreVanished;
@@ -158,26 +159,19 @@ impl Work<'_> {
                 other => other?,
             }
         }
-        let in_trash = match self.move_to_trash(&manifest, self.now) {
-            Ok(moved) => moved,
-            // Not even room for a name: then there is no trash today.
-            Err(e) if is_out_of_space(&e) => {
-                self.delete(&manifest)?;
-                false
-            }
-            Err(e) => return Err(e),
-        };
+        let in_trash = self.put_away(&manifest, self.now)?;
         crash::point!("prune::manifest");
-        let keep = in_trash && !at_once;
+        let mut keep = in_trash && !at_once;
         for name in &rest {
+            // A part that found no room there makes the others worthless.
             if keep {
-                self.move_to_trash(name, self.now).map(drop)?
+                keep = self.put_away(name, self.now)?
             } else {
                 self.delete(name)?
             }
             crash::point!("prune::part");
         }
-        if in_trash && at_once {
+        if in_trash && !keep {
             self.delete(&Name::Trash(
                 lineage,
                 crate::catalog::time::to_millis(self.now),
@@ -197,19 +191,21 @@ impl Work<'_> {
         notes.chain(copy.data().map(|(codec, _)| Name::Data(copy.lineage, copy.id.clone(), codec))).collect()
     }
 
-    /// `false` where the store has no trash: then it is deleted.
-    fn move_to_trash(&self, name: &Name, at: Timestamp) -> Result<bool> {
-        if !self.store.renames() {
-            self.delete(name)?;
-            return Ok(false);
-        }
+    /// Into the trash, or gone (`false`) where there is none: the kind of store has none, or the file system is so full
+    /// that not even a name can be made.
+    fn put_away(&self, name: &Name, at: Timestamp) -> Result<bool> {
         let to = name.clone().in_trash(at).ok_or_else(|| {
             Error::new(Code::Internal, "move into the trash", name.to_string()).because("it is no part of a snapshot")
         })?;
+        if !self.store.renames() {
+            return self.delete(name).map(|()| false);
+        }
         match self.store.rename(&name.to_string(), &to.to_string()) {
+            Ok(()) => Ok(true),
             // Somebody else removed it: what was wanted is so.
             Err(e) if e.code() == Code::NotFound => Ok(true),
-            other => other.map(|()| true),
+            Err(e) if is_out_of_space(&e) => self.delete(name).map(|()| false),
+            Err(e) => Err(e),
         }
     }
 
@@ -234,10 +230,13 @@ impl Work<'_> {
 
     fn clean(&self, leftover: &Leftover, report: &mut Report) -> Result<()> {
         match leftover {
-            Leftover::Half { name, bytes, to } => {
+            Leftover::Half { name, bytes, at_once: true, .. } => {
+                return self.forget(name, *bytes, report);
+            }
+            Leftover::Half { name, bytes, removed_at, .. } => {
                 self.gone(name)?;
-                self.store.rename(&name.to_string(), &to.to_string())?;
-                report.to_trash = report.to_trash.saturating_add(*bytes);
+                let sum = if self.put_away(name, *removed_at)? { &mut report.to_trash } else { &mut report.freed };
+                *sum = sum.saturating_add(*bytes);
             }
             Leftover::Stray { name, bytes } | Leftover::Rest { name, bytes } => {
                 return self.forget(name, *bytes, report);

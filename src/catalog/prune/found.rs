@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::catalog::index::{Catalog, Entry};
 use crate::catalog::list::Unreadable;
-use crate::catalog::names::{Name, TrashedName};
+use crate::catalog::names::Name;
 use crate::catalog::retention::{Candidate, Trashed};
 use crate::catalog::{LineageId, Node, SnapshotId, State};
 use crate::config::Scope;
@@ -51,8 +51,14 @@ pub enum Leftover {
     /// Data or a note of this node without a manifest: a take, an import or a removal was cut short.
     Stray { name: Name, bytes: u64 },
     /// A removal was cut short: its manifest lies in the trash, this does not yet.
-    Half { name: Name, bytes: u64, to: Name },
-    /// The last of a removal: in the trash is a manifest, and nowhere its data.
+    Half {
+        name: Name,
+        bytes: u64,
+        removed_at: jiff::Timestamp,
+        /// What is in the trash of that removal goes now, so this does too.
+        at_once: bool,
+    },
+    /// The last of a removal: in the trash is a manifest, perhaps with notes, and nowhere its data.
     Rest { name: Name, bytes: u64 },
 }
 
@@ -74,6 +80,7 @@ impl Leftover {
         match self {
             Leftover::Stray { name: Name::Data(..), .. } => "data of this node without a manifest",
             Leftover::Stray { .. } => "a note of this node about a snapshot that is gone",
+            Leftover::Half { at_once: true, .. } => "a removal was cut short: this goes with the rest of it",
             Leftover::Half { .. } => "a removal was cut short: this follows into the trash",
             Leftover::Rest { .. } => "the last of a removal: its data is gone",
         }
@@ -129,7 +136,7 @@ pub fn find(catalog: &Catalog<'_>, at: u16, reach: &Reach<'_>) -> Found {
             ));
         }
     }
-    for note in catalog.notes().iter().filter(|n| n.store == at) {
+    for note in catalog.notes().iter().filter(|n| n.store == at && !n.irregular) {
         if catalog.copy(note.lineage, &note.id, at).is_none_or(|copy| !copy.manifest) {
             let name = Name::Note(note.lineage, note.id.clone(), note.kind.clone(), note.at);
             found.leftovers.extend(stray(name, 0, note.lineage, &note.id, removed_at(note.lineage, &note.id), reach));
@@ -191,10 +198,7 @@ fn stray(
     reach: &Reach<'_>,
 ) -> Option<Leftover> {
     match removed_at {
-        Some(at) if reach.has(lineage, id) => {
-            let to = name.clone().in_trash(at)?;
-            Some(Leftover::Half { name, bytes, to })
-        }
+        Some(removed_at) if reach.has(lineage, id) => Some(Leftover::Half { name, bytes, removed_at, at_once: false }),
         Some(_) => None,
         None => reach.own(lineage, id).then_some(Leftover::Stray { name, bytes }),
     }
@@ -217,12 +221,11 @@ pub(super) fn trash(
         .collect();
     for t in catalog.trash().iter().filter(|t| t.store == at) {
         let half = halves.contains(&(t.lineage, t.id.clone()));
-        match t.manifest {
-            Some(bytes) if !t.has_data() && !half && within(t.lineage, &t.id) => {
-                let name = Name::Trash(t.lineage, t.at, TrashedName::Manifest(t.id.clone()));
-                found.leftovers.push(Leftover::Rest { name, bytes });
-            }
-            _ => found.trash.push(Trashed { id: t.id.clone(), lineage: t.lineage, at: t.at, bytes: t.bytes() }),
+        if t.manifest.is_some() && !t.has_data() && !half && within(t.lineage, &t.id) {
+            // The manifest last: without it what remains would wait for its time to be over.
+            found.leftovers.extend(t.parts().map(|(name, bytes)| Leftover::Rest { name, bytes }));
+        } else {
+            found.trash.push(Trashed { id: t.id.clone(), lineage: t.lineage, at: t.at, bytes: t.bytes() });
         }
     }
 }

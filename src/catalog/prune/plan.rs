@@ -2,9 +2,9 @@
 
 use sha2::{Digest as _, Sha256};
 
-use super::found::Found;
-use crate::catalog::Digest;
+use super::found::{Found, Leftover};
 use crate::catalog::retention::{Decisions, Policy, Situation, decide};
+use crate::catalog::{Digest, Name};
 use crate::store::Store;
 
 /// The plan for one store.
@@ -18,13 +18,31 @@ pub struct Plan {
 }
 
 /// Decides purely from what was found.
-pub fn plan(store: &dyn Store, found: Found, policy: &Policy, situation: &Situation) -> Plan {
+pub fn plan(store: &dyn Store, mut found: Found, policy: &Policy, situation: &Situation) -> Plan {
     let mut decisions = decide(&found.candidates, &found.trash, policy, situation);
+    follow(&mut found, &decisions);
     if policy.trash_grace.is_zero() || !store.renames() {
         decisions.remove.iter_mut().for_each(|removal| removal.at_once = true);
     }
     let hash = hash(store.id(), &found, &decisions);
     Plan { store: store.name().into(), found, decisions, hash }
+}
+
+/// What a removal that was cut short has left shares the lot of its manifest in the trash.
+fn follow(found: &mut Found, decisions: &Decisions) {
+    let Found { leftovers, trash, .. } = found;
+    for leftover in leftovers {
+        if let Leftover::Half {
+            name: Name::Data(lineage, id, _) | Name::Note(lineage, id, ..),
+            removed_at,
+            at_once,
+            ..
+        } = leftover
+        {
+            let mut emptied = decisions.empty.iter().filter_map(|e| trash.get(e.trashed));
+            *at_once = emptied.any(|t| (t.lineage, &t.id, t.at) == (*lineage, id, *removed_at));
+        }
+    }
 }
 
 impl Plan {

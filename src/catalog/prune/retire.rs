@@ -80,7 +80,7 @@ pub fn find(catalog: &Catalog<'_>, at: u16, what: &Retire) -> Retired {
             retired.strays.extend(names);
         }
     }
-    let notes = catalog.notes().iter().filter(|n| n.store == at && what.has(n.lineage, &n.id));
+    let notes = catalog.notes().iter().filter(|n| n.store == at && !n.irregular && what.has(n.lineage, &n.id));
     for note in notes.filter(|n| !catalog.has_manifest(n.lineage, &n.id, at)) {
         retired.strays.push((Name::Note(note.lineage, note.id.clone(), note.kind.clone(), note.at), 0));
     }

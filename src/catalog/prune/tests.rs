@@ -320,3 +320,53 @@ fn a_whole_removal_is_named_by_its_parts_in_the_trash() {
     }
     assert_eq!(Name::Marker.in_trash(at(7)), None);
 }
+
+#[test]
+fn where_no_name_can_be_made_parts_go_at_once_and_the_next_run_finishes() {
+    // The manifest, its tag and its data of the first; then those of the others.
+    for names_left in 0..8 {
+        let (store, own) = store();
+        let (others, wanted) = (untouched(&store), Wanted::new());
+        *store.names_left.lock().unwrap() = Some(names_left);
+        let report = wanted.run(&store);
+        assert_eq!((report.removed.len(), report.refused.len()), (3, 0), "{names_left}: {report:?}");
+        assert_eq!(report.to_trash + report.freed, 9, "{names_left}");
+        for gone in &own[..3] {
+            assert!(
+                !names(&store).iter().any(|n| n.contains(&format!("snapshots/{}", gone.id)) && !n.ends_with(".bak"))
+            );
+        }
+        // No manifest waits without its data.
+        let trashed = trashed(&store);
+        for manifest in trashed.iter().filter_map(|n| n.strip_suffix("-cp1.json")) {
+            assert!(trashed.contains(&format!("{manifest}-cp1.db.zst")), "{names_left}: {trashed:?}");
+        }
+        assert!(!wanted.plan(&store).changes(), "{names_left}");
+        assert_eq!(untouched(&store), others);
+    }
+}
+
+#[test]
+fn the_half_of_a_removal_goes_on_also_where_no_name_can_be_made_and_with_the_rest_of_it() {
+    for (grace, full) in [(3600, true), (0, false), (0, true)] {
+        let (store, own) = store();
+        let (name, data) = (own[0].name().to_string(), own[0].data_name());
+        let to = own[0].name().in_trash(at(9 * HOUR)).unwrap().to_string();
+        store.rename(&name, &to).unwrap();
+        if full {
+            *store.names_left.lock().unwrap() = Some(0);
+        }
+        let wanted = Wanted { grace, ..Wanted::new() };
+        let catalog = Catalog::read(&[&store as &dyn Store]).unwrap();
+        let report = act(&wanted.plan_of(&catalog), &catalog, 0, wanted.now, &mut |_| true);
+        assert!(report.refused.is_empty() && report.cleaned.contains(&data.to_string()), "{report:?}");
+        assert!(!store.has(&data.to_string()), "{grace} {full}");
+        *store.names_left.lock().unwrap() = None;
+        wanted.run(&store);
+        assert!(
+            !names(&store).iter().any(|n| n.contains(&own[0].id.to_string()) && !n.ends_with(".bak")),
+            "{grace} {full}"
+        );
+        assert!(!wanted.plan(&store).changes(), "{grace} {full}");
+    }
+}

@@ -78,7 +78,8 @@ pub async fn run(args: PruneArgs, context: &Context) -> Result<Ending> {
         for (name, error) in stores.take_failed() {
             runs.push(StoreRun { name, planned: Err(error), done: None });
         }
-        let work = Work { settings, node, stores, trusted };
+        let all = stores.beside(&settings)?;
+        let work = Work { settings, node, stores, all, trusted };
         for opened in work.stores.good() {
             progress.step(&format!("look at store {}", opened.name));
             let planned = work.pruner().plan(opened, Timestamp::now(), &*progress);
@@ -134,14 +135,17 @@ pub async fn run(args: PruneArgs, context: &Context) -> Result<Ending> {
 struct Work {
     settings: crate::config::Settings,
     node: crate::catalog::Node,
+    /// Those that are pruned.
     stores: OpenStores,
+    /// Those that may know of pins.
+    all: OpenStores,
     trusted: bool,
 }
 
 impl Work {
     fn pruner(&self) -> Pruner<'_> {
         let request = Request { clock_trusted: self.trusted, ..Request::default() };
-        Pruner { settings: &self.settings, node: &self.node, stores: &self.stores, request }
+        Pruner { settings: &self.settings, node: &self.node, stores: &self.all, request }
     }
 }
 

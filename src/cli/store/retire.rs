@@ -128,15 +128,16 @@ pub async fn retire(args: RetireArgs, context: &Context) -> Result<Ending> {
     let mode = if args.dry_run { Mode::Read } else { Mode::Remove };
     let stores = OpenStores::open(&settings, &names, known(&settings)?, mode)?.or_any_failure()?;
     let node = state::node(&settings)?;
-    let looking = what.clone();
-    let (stores, settings, node, parts) = aside(move || {
-        let retirer = Retirer { settings: &settings, node: &node, stores: &stores, what: &looking };
+    let (looking, progress) = (what.clone(), context.progress.clone());
+    let (stores, all, settings, node, parts) = aside(move || {
+        let all = stores.beside(&settings)?;
+        let retirer = Retirer { settings: &settings, node: &node, stores: &all, what: &looking };
         let mut parts = Vec::new();
         for opened in stores.good() {
-            let retired = retirer.plan(opened, Timestamp::now())?;
+            let retired = retirer.plan(opened, Timestamp::now(), &*progress)?;
             parts.push(Part { name: opened.name.clone(), retired, report: None });
         }
-        Ok((stores, settings, node, parts))
+        Ok((stores, all, settings, node, parts))
     })
     .await?;
     let document = |parts: &[Part]| RetireDocument {
@@ -168,7 +169,7 @@ pub async fn retire(args: RetireArgs, context: &Context) -> Result<Ending> {
     let (progress, cancel, token) = (context.progress.clone(), context.cancel.clone(), context.cancel.clone());
     let going = what.clone();
     let parts = aside(move || {
-        let retirer = Retirer { settings: &settings, node: &node, stores: &stores, what: &going };
+        let retirer = Retirer { settings: &settings, node: &node, stores: &all, what: &going };
         let mut parts = parts;
         for part in &mut parts {
             let Some(opened) = stores.good().find(|s| s.name == part.name) else { continue };

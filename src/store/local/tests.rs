@@ -45,7 +45,7 @@ fn objects_are_created_once_read_and_deleted() {
     staged.file().write_all(b"big").unwrap();
     store.publish(staged, "a/b/c/big").unwrap();
     assert_eq!(store.read("a/b/c/big", 3).unwrap(), b"big");
-    assert_eq!(store.sweep().unwrap(), 0);
+    assert_eq!(store.sweep().unwrap().removed, 0);
     let space = store.space().unwrap().unwrap();
     assert!(space.free <= space.total);
 }

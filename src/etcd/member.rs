@@ -111,6 +111,11 @@ impl Member {
         }
     }
 
+    /// Another client of the same member, with a connection of its own that belongs to the executor it is used on.
+    pub async fn apart(&self) -> Result<Member> {
+        Member::dial(self.url(), self.peer.name.clone(), &self.peer.access).await
+    }
+
     /// The URL without a slash at the end.
     pub fn url(&self) -> &str {
         self.peer.url.as_str().trim_end_matches('/')

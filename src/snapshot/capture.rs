@@ -2,7 +2,11 @@
 //!
 //! The stream never waits for more than a few MiB of unwritten data: a stalled stream keeps etcd from freeing
 //! pages. The file gets its name only when everything behind this step has succeeded, so a kill leaves nothing.
+//!
+//! Connection and reader share one thread, with an executor of its own: they wake each other for every few KiB, and
+//! between two threads that takes as much of the processor as the bytes do, ours and etcd's.
 
+use std::future::Future;
 use std::io::Write;
 use std::sync::Arc;
 
@@ -15,7 +19,7 @@ use super::judge::{TRAILER, split};
 use super::progress::Progress;
 use crate::catalog::Digest;
 use crate::error::{Code, Error, Result};
-use crate::etcd::{Member, StreamLimits};
+use crate::etcd::{Member, SnapshotStream, StreamLimits};
 use crate::format::check::Collector;
 use crate::fs::Staged;
 use crate::store::LocalStore;
@@ -59,7 +63,7 @@ pub async fn capture(
     store: &Arc<LocalStore>,
     limits: StreamLimits,
     expected: u64,
-    progress: &dyn Progress,
+    progress: &Arc<dyn Progress>,
     cancel: &CancellationToken,
 ) -> Result<Captured> {
     let staged = store.stage()?;
@@ -68,7 +72,11 @@ pub async fn capture(
     let sink = tokio::task::spawn_blocking(move || sink(staged, receiver, &on));
 
     let started = Timestamp::now();
-    let streamed = stream(member, limits, expected, sender, progress, cancel).await;
+    let (own, progress, cancel) = (member.clone(), progress.clone(), cancel.clone());
+    let streamed = tokio::task::spawn_blocking(move || {
+        on_this_thread(async move { stream(&own, limits, expected, sender, &*progress, &cancel).await })
+    });
+    let streamed = streamed.await.map_err(|e| Error::new(Code::Internal, "stream snapshot", "").because(e))?;
     let sunk = sink.await.map_err(|e| Error::new(Code::Internal, "write snapshot", "").because(e))?;
     // A full disk closes the channel, so the sink's own reason comes first.
     let (storage_version, total) = match (streamed, &sunk) {
@@ -97,6 +105,15 @@ pub fn lie(url: &str, why: String) -> Error {
         .remedy("try again; if it happens again, look at the network path and the member's log")
 }
 
+fn on_this_thread<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|e| Error::new(Code::Internal, "start an executor", "").because(e))?;
+    let done = runtime.block_on(work);
+    // A name that is still being looked up must not hold us.
+    runtime.shutdown_background();
+    done
+}
+
 async fn stream(
     member: &Member,
     limits: StreamLimits,
@@ -108,7 +125,7 @@ async fn stream(
     let canceled = || Error::new(Code::Canceled, "take snapshot from", member.url());
     let gone = || Error::new(Code::Io, "write snapshot of", member.url());
     let mut stream = tokio::select! {
-        opened = member.snapshot(limits) => opened?,
+        opened = start(member, limits) => opened?,
         () = cancel.cancelled() => return Err(canceled()),
     };
     // One message for many blobs: waking the other side for each costs more than what it then does.
@@ -129,6 +146,10 @@ async fn stream(
     sender.send(batch).await.map_err(|_| gone())?;
     progress.bytes(stream.received(), Some(stream.received()), "B");
     Ok((stream.version().map(String::from), stream.received()))
+}
+
+async fn start(member: &Member, limits: StreamLimits) -> Result<SnapshotStream> {
+    member.apart().await?.snapshot(limits).await
 }
 
 /// Everything that touches the disk, on a thread of its own. Nothing is hashed here: the second pass hashes what

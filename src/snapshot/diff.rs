@@ -67,8 +67,8 @@ impl Comparison {
 }
 
 /// `DataInvalid` for damage in either, with the first finding; `RevisionNotReachable` for a revision that one of them
-/// cannot tell of. Memory: 44 bytes a key in a hash table, beside what judging takes; a differing key that is to be
-/// listed takes its name and about 200 bytes.
+/// cannot tell of. Memory: 44 bytes a key in a hash table, beside what judging takes (measured: 165 bytes a key in all
+/// for 2,000,000 keys); a differing key that is to be listed takes its name and about 250 bytes.
 pub fn compare(
     a: &Compared,
     b: &Compared,

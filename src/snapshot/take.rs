@@ -78,7 +78,7 @@ pub async fn take(
     let limits = StreamLimits::new(settings.snapshot.stall_timeout, deadline);
     let (home, captured) = loop {
         let home = stores.home()?;
-        match capture(&fit.member, &home.store, limits, fit.status.db_size, &*progress, cancel).await {
+        match capture(&fit.member, &home.store, limits, fit.status.db_size, &progress, cancel).await {
             Ok(captured) => break (home, captured),
             // The store's own failure, a disk that filled up for instance, is not that of the others.
             Err(error) if is_of_store(&error) => {

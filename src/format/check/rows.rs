@@ -32,9 +32,12 @@ pub struct Rows<'v> {
 
 impl Rows<'_> {
     /// Reads all rows of a leaf for the first time.
+    ///
+    /// Fingerprints come first and the table of keys after them, row by row: its entries lie anywhere in memory, and
+    /// the processor waits for many of them at once only where nothing long stands between two.
     pub fn first_pass(&mut self, page: u64, leaf: &Leaf<'_>, findings: &mut Findings) -> Found {
         let mut found = Found::default();
-        let mut sum = Sum::default();
+        let mut rows = Vec::with_capacity(leaf.len());
         for item in leaf.items() {
             if item.bucket {
                 findings.add(Some(page), "row", "a bucket within the key bucket");
@@ -66,18 +69,20 @@ impl Rows<'_> {
             if let Some(visitor) = &mut self.visitor {
                 visitor.row(row, &kv);
             }
-            if self.see(page, row, &kv, findings) {
-                sum.add(item.key, item.value);
-            }
+            rows.push((row, kv, Fingerprint::of(kv.key), item));
+        }
+        let mut sum = Sum::default();
+        let counted = rows.iter().map(|(row, kv, key, _)| self.see(page, *row, kv, *key, findings)).collect::<Vec<_>>();
+        for ((.., item), _) in rows.iter().zip(counted).filter(|(_, counts)| *counts) {
+            sum.add(item.key, item.value);
         }
         (found.crc, found.bytes) = (sum.crc, sum.bytes);
         found
     }
 
     /// Notes a row in the history of its key; true when it counts as far as is known now.
-    fn see(&mut self, page: u64, row: RowKey, kv: &KeyValue<'_>, findings: &mut Findings) -> bool {
+    fn see(&mut self, page: u64, row: RowKey, kv: &KeyValue<'_>, key: Fingerprint, findings: &mut Findings) -> bool {
         let main = row.revision.main;
-        let key = Fingerprint::of(kv.key);
         let version = if row.tombstone { 0 } else { kv.version.clamp(1, i64::from(u32::MAX)) as u32 };
         if kv.key == self.wanted_key && self.wanted.as_ref().is_none_or(|(newest, _)| *newest < main) {
             self.wanted = Some((main, (!row.tombstone).then(|| kv.value.to_vec())));

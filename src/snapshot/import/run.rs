@@ -18,7 +18,7 @@ use crate::format::check::{Content, Options};
 use crate::fs::Dir;
 use crate::snapshot::capture::Sunk;
 use crate::snapshot::evidence;
-use crate::snapshot::judge::{Judgement, Object, Trailer, judge};
+use crate::snapshot::judge::{Judgement, Object, Trailer, judge, split};
 use crate::snapshot::progress::Progress;
 use crate::snapshot::publish::Publication;
 use crate::snapshot::record::{self, ImportFacts};
@@ -147,6 +147,14 @@ impl Work {
         self.progress.step("verify");
         let source = Source::open(&self.request.file)?;
         let on = source.name();
+        let (_, has_trailer, _) = split(source.object.bytes().len());
+        if !has_trailer && source.is_live() {
+            return Err(Error::new(Code::CannotBeProven, "import", &*on)
+                .because("another process holds it, probably a running etcd: it changes while it is read")
+                .remedy(
+                    "take a snapshot of that etcd with `refloat snapshot take`, or copy the file once etcd is stopped",
+                ));
+        }
         let judgement = judge(&source.object, &on, self.options.clone(), &*self.progress, &self.cancel)?;
         source.check_unchanged()?;
         if let Some(first) = judgement.findings.first() {
@@ -157,24 +165,17 @@ impl Work {
         }
         let proven = judgement.trailer == Trailer::Good;
         if !proven {
-            self.unproven(&source)?;
+            self.unproven(&on)?;
         }
         let content = judgement.content.clone().ok_or_else(|| Error::new(Code::DataInvalid, "read", &*on))?;
         Ok(Found { source, judgement, content, proven })
     }
 
     /// A database file that no snapshot stream made.
-    fn unproven(&self, source: &Source) -> Result<()> {
-        let refused = |why: &str| Error::new(Code::CannotBeProven, "import", source.name()).because(why.to_string());
-        if source.is_live() {
-            return Err(refused("another process holds it, probably a running etcd: it changes while it is read")
-                .remedy(
-                    "take a snapshot of that etcd with `refloat snapshot take`, or copy the file once etcd is stopped",
-                ));
-        }
+    fn unproven(&self, on: &str) -> Result<()> {
         let why = "it has no SHA-256 trailer: its pages are sound, its values cannot be proven";
         if !self.request.allow_unproven {
-            return Err(refused(why).remedy(
+            return Err(Error::new(Code::CannotBeProven, "import", on).because(why).remedy(
                 "use a file of `etcdctl snapshot save`, or add --allow-unproven: it is then listed as unverified and never \
                  counts as a backup",
             ));

@@ -142,6 +142,8 @@ pub struct Catalog<'a> {
     lineages: BTreeMap<LineageId, LineageNames>,
     temps: Vec<(usize, Unfinished)>,
     trash: Vec<TrashedCopy>,
+    /// By store: the sum over all names outside of the trash.
+    sums: Vec<u64>,
     /// By store.
     foreign: Vec<u64>,
     foreign_names: Vec<ForeignName>,
@@ -209,6 +211,7 @@ impl<'a> Catalog<'a> {
         self.notes.append(&mut one.notes);
         self.temps.append(&mut one.temps);
         self.trash.append(&mut one.trash);
+        self.sums.append(&mut one.sums);
         self.foreign.append(&mut one.foreign);
         let room = MAX_FOREIGN_NAMES.saturating_sub(self.foreign_names.len());
         self.foreign_names.extend(one.foreign_names.into_iter().take(room));
@@ -246,49 +249,43 @@ impl<'a> Catalog<'a> {
     fn with_store(mut self, at: usize, store: &'a dyn Store, nodes: &mut HashSet<Node>) -> Result<Self> {
         self.stores.push(store);
         let mut foreign = 0;
-        let doubt = |why: &str| {
-            Error::new(Code::ListingInDoubt, "read list", store.location())
-                .because(why.to_string())
-                .remedy("try again; nothing is concluded from this list")
-        };
-        let index = u16::try_from(at).map_err(|_| doubt("more stores than can be numbered"))?;
-        let mut last: Option<String> = None;
-        let mut after: Option<String> = None;
-        let mut size = FIRST_PAGE;
-        loop {
-            let page = store.list("", after.as_deref(), size)?;
-            size = LARGEST_PAGE.min(size * 2);
-            for entry in page.entries {
-                if last.as_ref().is_some_and(|l| *l >= entry.name) {
-                    return Err(doubt("names come twice or out of order"));
-                }
-                let name = if entry.irregular { None } else { Name::parse(&entry.name) };
-                match name {
-                    Some(name) => self.take((index, store.name()), name, &entry, nodes),
-                    None => {
-                        if let Some(Name::Note(lineage, id, kind, at)) = stands_for(&entry.name) {
-                            self.notes.push(NoteName { lineage, id, store: index, at, kind, irregular: true });
-                        }
-                        foreign += 1;
-                        if self.foreign_names.len() < MAX_FOREIGN_NAMES {
-                            self.foreign_names
-                                .push(ForeignName { store: store.name().into(), name: entry.name.clone() });
-                        }
+        let index = u16::try_from(at).map_err(|_| doubt(store, "more stores than can be numbered"))?;
+        let mut sum = 0;
+        each_name(store, &mut |entry| {
+            let name = if entry.irregular { None } else { Name::parse(&entry.name) };
+            sum = add_name(sum, name.as_ref(), &entry.name);
+            match name {
+                Some(name) => self.take((index, store.name()), name, &entry, nodes),
+                None => {
+                    if let Some(Name::Note(lineage, id, kind, at)) = stands_for(&entry.name) {
+                        self.notes.push(NoteName { lineage, id, store: index, at, kind, irregular: true });
+                    }
+                    foreign += 1;
+                    if self.foreign_names.len() < MAX_FOREIGN_NAMES {
+                        self.foreign_names.push(ForeignName { store: store.name().into(), name: entry.name });
                     }
                 }
-                last = Some(entry.name);
             }
-            match page.next {
-                None => {
-                    self.foreign.push(foreign);
-                    return Ok(self);
-                }
-                Some(next) if after.as_ref().is_some_and(|a| *a >= next) => {
-                    return Err(doubt("the list does not go on"));
-                }
-                next => after = next,
+        })?;
+        self.foreign.push(foreign);
+        self.sums.push(sum);
+        Ok(self)
+    }
+
+    /// Whether a new list of each store has the same names outside of the trash, apart from those that were taken away
+    /// in the first store, whose sum is `gone`. Objects never change, so the same names are the same store.
+    pub fn is_still_so(&self, gone: u64) -> Result<bool> {
+        for (at, store) in self.stores.iter().enumerate() {
+            let mut sum = if at == 0 { gone } else { 0 };
+            each_name(*store, &mut |entry| {
+                let name = if entry.irregular { None } else { Name::parse(&entry.name) };
+                sum = add_name(sum, name.as_ref(), &entry.name);
+            })?;
+            if self.sums.get(at) != Some(&sum) {
+                return Ok(false);
             }
         }
+        Ok(true)
     }
 
     fn take(&mut self, (store, store_name): (u16, &str), name: Name, entry: &ListedEntry, nodes: &mut HashSet<Node>) {
@@ -346,6 +343,48 @@ impl<'a> Catalog<'a> {
             _ => self.copies.push(copy),
         }
     }
+}
+
+/// Nothing may be concluded from such a list.
+fn doubt(store: &dyn Store, why: &str) -> Error {
+    Error::new(Code::ListingInDoubt, "read list", store.location())
+        .because(why.to_string())
+        .remedy("try again; nothing is concluded from this list")
+}
+
+/// All names of a store, page by page.
+fn each_name(store: &dyn Store, see: &mut dyn FnMut(ListedEntry)) -> Result<()> {
+    let mut last: Option<String> = None;
+    let mut after: Option<String> = None;
+    let mut size = FIRST_PAGE;
+    loop {
+        let page = store.list("", after.as_deref(), size)?;
+        size = LARGEST_PAGE.min(size * 2);
+        for entry in page.entries {
+            if last.as_ref().is_some_and(|l| *l >= entry.name) {
+                return Err(doubt(store, "names come twice or out of order"));
+            }
+            last = Some(entry.name.clone());
+            see(entry);
+        }
+        match page.next {
+            None => return Ok(()),
+            Some(next) if after.as_ref().is_some_and(|a| *a >= next) => {
+                return Err(doubt(store, "the list does not go on"));
+            }
+            next => after = next,
+        }
+    }
+}
+
+/// Adds a name to a sum that does not depend on order; what is in the trash does not count.
+pub(super) fn add_name(sum: u64, name: Option<&Name>, text: &str) -> u64 {
+    if matches!(name, Some(Name::Trash(..))) {
+        return sum;
+    }
+    let mut hasher = std::hash::DefaultHasher::new();
+    std::hash::Hash::hash(text, &mut hasher);
+    sum.wrapping_add(std::hash::Hasher::finish(&hasher))
 }
 
 impl Catalog<'_> {

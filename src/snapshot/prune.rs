@@ -80,43 +80,42 @@ impl Pruner<'_> {
         progress: &dyn Progress,
         cancel: &CancellationToken,
     ) -> Result<(Planned, Report)> {
-        let mut whole = Report::default();
-        let mut begun: Option<Planned> = None;
+        let mut tenancy = Some(alone(opened, cancel)?);
+        let (mut planned, mut catalog, mut at) = self.look(opened, now, progress)?;
+        if planned.plan.hash != agreed {
+            return Err(changed(opened));
+        }
+        crash::point!("prune::looked");
+        let (mut whole, mut from, mut gone) = (Report::default(), 0, 0u64);
+        let total = planned.plan.decisions.remove.len() as u64;
         loop {
-            // Writers get their turn in between, so whatever they did meanwhile has to be looked at.
-            if begun.is_some() {
-                std::thread::sleep(GAP);
+            if let Some(hold) = planned.plan.decisions.hold.first() {
+                return Err(held(&opened.name, hold.say(&planned.plan.found.candidates)));
             }
-            let _alone = alone(opened, cancel)?;
-            let (fresh, catalog, at) = self.look(opened, now, progress)?;
-            let same = match &begun {
-                None => fresh.plan.hash == agreed,
-                Some(begun) => is_part(&fresh.plan, &begun.plan),
-            };
-            if !same {
-                return Err(Error::new(Code::PlanChanged, "prune store", &opened.name)
-                    .because("it is not what it was when the plan was made")
-                    .remedy("look at the new plan with `refloat prune --dry-run`, then run it again"));
-            }
-            if let Some(hold) = fresh.plan.decisions.hold.first() {
-                return Err(held(&opened.name, hold.say(&fresh.plan.found.candidates)));
-            }
-            crash::point!("prune::looked");
             let (turn, done) = (Instant::now(), whole.removed.len() as u64);
-            let total = done + fresh.plan.decisions.remove.len() as u64;
-            let report = prune::act(&fresh.plan, &catalog, at, now, &mut |report: &Report| {
+            let report = prune::act(&planned.plan, &catalog, (at, from), now, &mut |report: &Report| {
                 progress.bytes(done + report.removed.len() as u64, Some(total), "snapshots");
                 turn.elapsed() < TURN && !cancel.is_cancelled()
             });
-            let (stopped, worked) = (report.stopped, report.worked());
-            let refused = !report.refused.is_empty();
+            from += report.steps;
+            gone = gone.wrapping_add(report.gone);
+            let vanished = report.refused.iter().any(|r| r.error.code() == Code::StoreVanished);
+            let over = !report.stopped || vanished || cancel.is_cancelled();
             whole.append(report);
-            // One plan at a time: that of the first turn is the one that was agreed to.
-            let first = begun.unwrap_or(fresh);
-            if cancel.is_cancelled() || !stopped || refused || !worked {
-                return Ok((first, whole));
+            if over {
+                return Ok((planned, whole));
             }
-            begun = Some(first);
+            // Writers get their turn. If anything came of it, all is looked at again; nothing new may go then.
+            drop(tenancy.take());
+            std::thread::sleep(GAP);
+            tenancy = Some(alone(opened, cancel)?);
+            if !catalog.is_still_so(gone)? {
+                let (fresh, seen, place) = self.look(opened, now, progress)?;
+                if !is_part(&fresh.plan, &planned.plan) {
+                    return Err(changed(opened));
+                }
+                (planned, catalog, at, from, gone) = (fresh, seen, place, 0, 0);
+            }
         }
     }
 
@@ -209,6 +208,12 @@ impl Pruner<'_> {
         };
         freeze::longest(here.into_iter().chain(local))
     }
+}
+
+fn changed(opened: &Opened) -> Error {
+    Error::new(Code::PlanChanged, "prune store", &opened.name)
+        .because("it is not what it was when the plan was made")
+        .remedy("look at the new plan with `refloat prune --dry-run`, then run it again")
 }
 
 /// Keeps writers out of a store, once they have ended.

@@ -211,7 +211,7 @@ fn many(from: u64, count: u64) -> Sum {
 
 #[test]
 fn in_trees_of_chance_nothing_goes_that_refloat_did_not_write() {
-    many(seed(), 3_000);
+    many(seed(), 5_000);
 }
 
 #[test]

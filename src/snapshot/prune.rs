@@ -33,6 +33,8 @@ pub(super) const GAP: Duration = Duration::from_millis(150);
 pub struct Request {
     /// A person looked: the clock is right, although snapshots are overdue.
     pub clock_trusted: bool,
+    /// The lineage of the own member's cluster, where it was asked; the node's own record comes first.
+    pub lineage: Option<LineageId>,
     /// What a snapshot that is about to be taken will store, and what must be free for it meanwhile, in bytes.
     pub coming: (u64, u64),
 }
@@ -132,7 +134,7 @@ impl Pruner<'_> {
         let catalog = self.stores.read_with(opened, progress)?;
         // The own store is the first of those that could be read.
         let at = 0;
-        let lineage = own_lineage(self.stores, &catalog, self.node)?;
+        let lineage = self.lineage(&catalog)?;
         self.own_newest_is_there(opened, &catalog, lineage)?;
         let scope = opened.settings.scope;
         let found = match lineage {
@@ -169,6 +171,25 @@ impl Pruner<'_> {
             now,
         };
         Ok((planned, catalog, at))
+    }
+
+    /// Which cluster this node belongs to, by its own record or its member's word, never by what a store happens to hold:
+    /// another cluster may share that, and have a node of this name. `None` where there are no snapshots at all.
+    fn lineage(&self, catalog: &Catalog<'_>) -> Result<Option<LineageId>> {
+        if let Some(lineage) = self.stores.lineage().or(self.request.lineage) {
+            return Ok(Some(lineage));
+        }
+        let with = |l: &LineageId| catalog.entries(*l).any(|e| e.has_manifest());
+        let others: Vec<String> = catalog.lineages().filter(with).map(|l| l.to_string()).collect();
+        if others.is_empty() {
+            return Ok(None);
+        }
+        Err(Error::new(Code::ListingInDoubt, "tell which cluster this node belongs to", self.node.as_str())
+            .because(format!(
+                "its state directory remembers no snapshot; those in the stores ({}) may be another cluster's",
+                others.join(", ")
+            ))
+            .remedy("take a snapshot first: it tells which cluster is this node's"))
     }
 
     fn policy(&self, opened: &Opened, lineage: Option<LineageId>) -> Policy {
@@ -232,35 +253,6 @@ pub(super) fn alone(opened: &Opened, cancel: &CancellationToken) -> Result<Tenan
                 .remedy("wait until it ends, then try again"));
         }
         std::thread::sleep(PAUSE);
-    }
-}
-
-/// Which cluster this node belongs to: the state remembers it, else the snapshots must leave no doubt. `None` where
-/// there are none.
-pub(super) fn own_lineage(stores: &OpenStores, catalog: &Catalog<'_>, node: &Node) -> Result<Option<LineageId>> {
-    if let Some(lineage) = stores.lineage() {
-        return Ok(Some(lineage));
-    }
-    let with = |own: bool| -> Vec<LineageId> {
-        let counts = |l: &LineageId| catalog.entries(*l).any(|e| e.has_manifest() && (!own || e.id().node() == node));
-        catalog.lineages().filter(counts).collect()
-    };
-    let candidates = match with(true) {
-        own if own.is_empty() => with(false),
-        own => own,
-    };
-    match candidates.as_slice() {
-        [] => Ok(None),
-        [one] => Ok(Some(*one)),
-        several => {
-            let names: Vec<String> = several.iter().map(ToString::to_string).collect();
-            Err(Error::new(Code::ListingInDoubt, "tell which cluster this node belongs to", node.as_str())
-                .because(format!(
-                    "the stores hold snapshots of several, and this node took none lately: {}",
-                    names.join(", ")
-                ))
-                .remedy("take a snapshot first: it tells which cluster is this node's"))
-        }
     }
 }
 

@@ -9,11 +9,11 @@ use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
 use super::progress::Progress;
-use super::prune::{GAP, TURN, alone, own_lineage};
+use super::prune::{GAP, TURN, alone};
 use super::stores::{OpenStores, Opened};
 use crate::catalog::prune::Report;
 use crate::catalog::prune::retire::{Retire, Retired, act, find};
-use crate::catalog::{Catalog, Node};
+use crate::catalog::{Catalog, LineageId, Node};
 use crate::config::Settings;
 use crate::crash;
 use crate::error::{Code, Error, Result};
@@ -116,6 +116,35 @@ impl Retirer<'_> {
                 .refused(format!("somebody takes snapshots of it: {id} is younger than two slots of the schedule"))
                 .remedy("stop taking them, wait until two slots have passed, then try again")),
             None => Ok(()),
+        }
+    }
+}
+
+/// Which cluster this node may belong to: the state remembers it, else the snapshots must leave no doubt. `None` where
+/// there are none. Good enough to refuse by.
+fn own_lineage(stores: &OpenStores, catalog: &Catalog<'_>, node: &Node) -> Result<Option<LineageId>> {
+    if let Some(lineage) = stores.lineage() {
+        return Ok(Some(lineage));
+    }
+    let with = |own: bool| -> Vec<LineageId> {
+        let counts = |l: &LineageId| catalog.entries(*l).any(|e| e.has_manifest() && (!own || e.id().node() == node));
+        catalog.lineages().filter(counts).collect()
+    };
+    let candidates = match with(true) {
+        own if own.is_empty() => with(false),
+        own => own,
+    };
+    match candidates.as_slice() {
+        [] => Ok(None),
+        [one] => Ok(Some(*one)),
+        several => {
+            let names: Vec<String> = several.iter().map(ToString::to_string).collect();
+            Err(Error::new(Code::ListingInDoubt, "tell which cluster this node belongs to", node.as_str())
+                .because(format!(
+                    "the stores hold snapshots of several, and this node took none lately: {}",
+                    names.join(", ")
+                ))
+                .remedy("take a snapshot first: it tells which cluster is this node's"))
         }
     }
 }

@@ -122,19 +122,16 @@ impl Asking<'_> {
                 return Err(short);
             }
         };
-        if !planned.plan.changes() {
-            return Err(short);
-        }
-        if let Some(hold) = planned.plan.decisions.hold.first() {
+        if let Some(hold) = planned.plan.decisions.hold.first().filter(|_| planned.plan.changes()) {
             helps(hold.say(&planned.plan.found.candidates).to_string());
             return Err(short.remedy("see `refloat prune --dry-run`: it says what holds and what would be removed"));
         }
         // What does not suffice is not begun: old snapshots would go and the new one would not come.
         if let Some(conflict) = planned.plan.decisions.conflicts.first() {
-            let remedy = short.get_remedy().unwrap_or_default().to_owned();
+            let remedy = short.get_remedy().unwrap_or("free space there").to_string();
             return Err(Error::new(short.code(), short.what(), short.on())
                 .because(format!("{}; {conflict}", short.why().join(": ")))
-                .remedy(remedy));
+                .remedy(format!("{remedy}; unpin snapshots that may go")));
         }
         if self.dry_run {
             progress

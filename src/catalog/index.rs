@@ -7,11 +7,11 @@ use std::collections::{BTreeMap, HashSet};
 
 use jiff::Timestamp;
 
+use super::copies::{CopyNames, NoteName, TrashedCopy};
 use super::id::SnapshotId;
 use super::list::{ForeignName, Unfinished};
 use super::manifest::Codec;
-use super::names::{Name, TrashedName};
-use super::note::NoteKind;
+use super::names::Name;
 use super::value::{LineageId, Node, TimelineId};
 use crate::error::{Code, Error, Result};
 use crate::store::{Entry as ListedEntry, Store};
@@ -22,109 +22,6 @@ const FIRST_PAGE: usize = 1000;
 const LARGEST_PAGE: usize = 50_000;
 /// More foreign names than this are counted, not kept.
 const MAX_FOREIGN_NAMES: usize = 10_000;
-
-/// What one store has under one id.
-#[derive(Debug)]
-pub(super) struct CopyNames {
-    pub(super) lineage: LineageId,
-    pub(super) id: SnapshotId,
-    pub(super) store: u16,
-    pub(super) manifest: bool,
-    /// Sizes of the data object by codec.
-    plain: Option<u64>,
-    encrypted: Option<u64>,
-    pub(super) modified: Timestamp,
-}
-
-impl CopyNames {
-    fn key(&self) -> (LineageId, std::cmp::Reverse<&SnapshotId>, u16) {
-        (self.lineage, std::cmp::Reverse(&self.id), self.store)
-    }
-
-    /// Data objects with their sizes; more than one only if something went wrong.
-    pub(super) fn data(&self) -> impl Iterator<Item = (Codec, u64)> {
-        let plain = self.plain.map(|size| (Codec::Zstd, size));
-        plain.into_iter().chain(self.encrypted.map(|size| (Codec::ZstdAge, size)))
-    }
-
-    fn absorb(&mut self, other: &CopyNames) {
-        self.manifest |= other.manifest;
-        self.plain = self.plain.or(other.plain);
-        self.encrypted = self.encrypted.or(other.encrypted);
-        self.modified = self.modified.max(other.modified);
-    }
-}
-
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct NoteName {
-    pub(super) lineage: LineageId,
-    pub(super) id: SnapshotId,
-    pub(super) store: u16,
-    pub(super) at: Timestamp,
-    pub(super) kind: NoteKind,
-    /// Something else stands under its name, a link or a directory: what it said is not known.
-    pub(super) irregular: bool,
-}
-
-/// What one removal put into the trash of one store; sizes in bytes.
-#[derive(Debug)]
-pub(super) struct TrashedCopy {
-    pub(super) lineage: LineageId,
-    pub(super) store: u16,
-    /// When the removal began.
-    pub(super) at: Timestamp,
-    pub(super) id: SnapshotId,
-    pub(super) manifest: Option<u64>,
-    plain: Option<u64>,
-    encrypted: Option<u64>,
-    notes: Vec<(NoteKind, Timestamp, u64)>,
-}
-
-impl TrashedCopy {
-    fn key(&self) -> (u16, LineageId, Timestamp, &SnapshotId) {
-        (self.store, self.lineage, self.at, &self.id)
-    }
-
-    fn of(lineage: LineageId, store: u16, at: Timestamp, was: TrashedName, size: u64) -> TrashedCopy {
-        let (mut manifest, mut plain, mut encrypted, mut notes) = (None, None, None, Vec::new());
-        let id = match was {
-            TrashedName::Manifest(id) => (manifest = Some(size), id).1,
-            TrashedName::Data(id, Codec::Zstd) => (plain = Some(size), id).1,
-            TrashedName::Data(id, Codec::ZstdAge) => (encrypted = Some(size), id).1,
-            TrashedName::Note(id, kind, noted) => (notes.push((kind, noted, size)), id).1,
-        };
-        TrashedCopy { lineage, store, at, id, manifest, plain, encrypted, notes }
-    }
-
-    fn absorb(&mut self, other: &mut TrashedCopy) {
-        self.manifest = self.manifest.or(other.manifest);
-        self.plain = self.plain.or(other.plain);
-        self.encrypted = self.encrypted.or(other.encrypted);
-        self.notes.append(&mut other.notes);
-    }
-
-    pub(super) fn has_data(&self) -> bool {
-        self.plain.is_some() || self.encrypted.is_some()
-    }
-
-    /// Of everything.
-    pub(super) fn bytes(&self) -> u64 {
-        let data = [self.manifest, self.plain, self.encrypted].into_iter().flatten();
-        data.chain(self.notes.iter().map(|(.., size)| *size)).fold(0, u64::saturating_add)
-    }
-
-    /// Each object with its size, the manifest last.
-    pub(super) fn parts(&self) -> impl Iterator<Item = (Name, u64)> {
-        let name = |was| Name::Trash(self.lineage, self.at, was);
-        let notes = self
-            .notes
-            .iter()
-            .map(move |(kind, noted, size)| (name(TrashedName::Note(self.id.clone(), kind.clone(), *noted)), *size));
-        let data = |codec, size: Option<u64>| size.map(|s| (name(TrashedName::Data(self.id.clone(), codec)), s));
-        let manifest = self.manifest.map(|size| (name(TrashedName::Manifest(self.id.clone())), size));
-        notes.chain(data(Codec::Zstd, self.plain)).chain(data(Codec::ZstdAge, self.encrypted)).chain(manifest)
-    }
-}
 
 #[derive(Debug, Default)]
 struct LineageNames {

@@ -6,7 +6,8 @@ use jiff::Timestamp;
 
 use super::found::Leftover;
 use super::plan::Plan;
-use crate::catalog::index::{Catalog, CopyNames, add_name};
+use crate::catalog::copies::CopyNames;
+use crate::catalog::index::{Catalog, add_name};
 use crate::catalog::manifest::MAX_BYTES;
 use crate::catalog::names::{Name, TrashedName};
 use crate::catalog::retention::Trashed;

@@ -143,7 +143,7 @@ impl Display for Emptying {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
             Emptying::GraceOver(grace) => {
-                write!(f, "it was in the trash for {} or longer (trash_grace)", format_duration(*grace))
+                write!(f, "in the trash for at least {} (trash_grace)", format_duration(*grace))
             }
             Emptying::MaxBytes { over } => over_max_bytes(f, *over),
             Emptying::MinFree { short } => short_of_min_free(f, *short),

@@ -363,7 +363,7 @@ impl Streamed for PruneDocument<'_> {
             writeln!(out, "plan {hash}")?;
             if plans().any(|plan| plan.changes() && !plan.held()) {
                 let short = hash.get(..SHORT_HASH).unwrap_or(&hash);
-                writeln!(out, "`refloat prune --plan {short}` does this and nothing else")?;
+                writeln!(out, "  with --plan {short} a prune does this and nothing else")?;
             }
         }
         Ok(())
@@ -448,7 +448,7 @@ fn beside(planned: &Planned, out: &mut dyn Write) -> io::Result<()> {
     for o in &plan.decisions.out_of_reach {
         let whose = match &o.node {
             Some(node) => format!("node {node}"),
-            None => format!("lineage {} (not the cluster of this node; see `refloat store retire`)", o.lineage),
+            None => format!("lineage {} (another or unknown cluster; see `refloat store retire`)", o.lineage),
         };
         let snapshots = count(usize::try_from(o.snapshots).unwrap_or(usize::MAX), "snapshot");
         writeln!(out, "  not touched: {snapshots} of {whose}, {}", size(o.bytes))?;

@@ -57,7 +57,7 @@ pub struct Global {
     /// Form of the result on standard output, and of errors on standard error
     #[arg(short, long, global = true, value_enum, default_value_t = Format::Table, value_name = "FORM")]
     pub output: Format,
-    /// Read this configuration file alone
+    /// Read this configuration file alone, instead of /etc/refloat/refloat.toml and conf.d
     #[arg(long, global = true, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Only this store

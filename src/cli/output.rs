@@ -121,6 +121,32 @@ pub fn printable(text: &str) -> String {
     out
 }
 
+/// `1 snapshot`, `2 snapshots`.
+pub fn count(number: usize, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}
+
+/// Lines of at most `width` characters, broken at spaces; a longer word has a line of its own.
+pub fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    let mut used = 0;
+    for word in text.split(' ') {
+        let more = word.chars().count();
+        match lines.last_mut() {
+            Some(line) if used + 1 + more <= width => {
+                line.push(' ');
+                line.push_str(word);
+                used += 1 + more;
+            }
+            _ => {
+                lines.push(word.into());
+                used = more;
+            }
+        }
+    }
+    lines
+}
+
 /// Bytes for people: `1.4 GiB`.
 pub fn size(bytes: u64) -> String {
     crate::config::rounded_size(bytes)
@@ -178,6 +204,15 @@ pub(super) mod tests {
         let sink = Captured::default();
         Output::new(format, Box::new(sink.clone())).document(document).unwrap();
         sink.text()
+    }
+
+    #[test]
+    fn words_are_wrapped_and_counted() {
+        assert_eq!(wrapped("a bb ccc", 4), ["a bb", "ccc"]);
+        assert_eq!(wrapped("a bb ccc", 3), ["a", "bb", "ccc"]);
+        assert_eq!(wrapped("é longer-than-it ö", 5), ["é", "longer-than-it", "ö"]);
+        assert_eq!(wrapped("", 5), [""]);
+        assert_eq!([0, 1, 2].map(|n| count(n, "name")), ["0 names", "1 name", "2 names"]);
     }
 
     struct Failing(ErrorKind);

@@ -43,7 +43,7 @@ etcdutl() { timeout 120 "$programs/etcdutl" "$@"; }
 
 # Shows a command as a reader would type it, then runs it.
 refloat() {
-  printf '\n$ refloat %s\n' "$*"
+  printf '\n$ refloat%s\n' "$(printf ' %q' "$@")"
   timeout 300 "$REFLOAT_BIN" --config "$work/refloat.toml" "$@"
 }
 refloat_json() { timeout 300 "$REFLOAT_BIN" --config "$work/refloat.toml" -o json "$@"; }

@@ -224,6 +224,12 @@ fn a_file_of_unknown_origin_gets_a_lineage_of_its_own_or_the_one_that_is_named()
     fill.put("x", "y");
     let third = save(&cluster, "third.db");
     let refloat = away();
+    let planned = import(&refloat, &first, &["--dry-run"]);
+    assert_eq!(
+        (&planned["lineage"], &planned["new_lineage"]),
+        (&Value::Null, &json!(true)),
+        "not one that is not kept"
+    );
     let output = refloat.run(&["-o", "json", "snapshot", "import", path(&first)]);
     assert!(output.stderr.contains("--lineage"), "the way to put more beside it: {output}");
     let one = output.json()["snapshot"].clone();

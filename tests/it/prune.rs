@@ -143,8 +143,8 @@ fn what_is_not_this_nodes_is_told_and_never_touched() {
         others.push(forge.make(&Like { node: "cp2", ..Like::ago(days * DAY) }));
         // Its name before it was renamed, and another cluster's node of the same name.
         others.push(forge.make(&Like { node: "old-name", ..Like::ago(days * DAY) }));
-        // A second later, so that no id is an own one's.
-        others.push(forge.make(&Like { lineage: Some("00000000000000ab"), ..Like::ago(days * DAY - 1) }));
+        // A second apart: made within one millisecond, it would have the very id of an own one.
+        others.push(forge.make(&Like { lineage: Some("00000000000000ab"), ..Like::ago(days * DAY + 1) }));
     }
     let imported = json!({ "imported": { "from": "x.db", "at": "2020-01-01T00:00:00Z" } });
     let import = forge.make(&Like { timeline: 0, fields: imported, ..Like::ago(900 * DAY) });

@@ -1,4 +1,5 @@
-//! The reasons in words, as `refloat prune --dry-run` prints them: each is understood without any other line.
+//! The reasons in words, as `refloat prune --dry-run` prints them: each is understood without any other line, and names
+//! the key of the configuration that it comes from.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -46,6 +47,18 @@ impl Display for Slot {
     }
 }
 
+impl Slot {
+    /// The key of the configuration that counts it.
+    fn key(self) -> &'static str {
+        match self {
+            Slot::Hour => "keep_hourly",
+            Slot::Day => "keep_daily",
+            Slot::Week => "keep_weekly",
+            Slot::Month => "keep_monthly",
+        }
+    }
+}
+
 /// `hour 2026-11-30 10:00`, `day 2026-11-30`, `week from 2026-11-30`, `month 2026-11`.
 struct Named(Slot, DateTime);
 
@@ -65,18 +78,21 @@ impl Display for Named {
 impl Display for Keep {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
-            Keep::NewestVerified => f.write_str("newest verified of its timeline"),
-            Keep::Last { nth, of } => write!(f, "last {nth} of {of}"),
-            Keep::Within(span) => write!(f, "within {} of the newest verified", format_duration(*span)),
-            Keep::Calendar { slot, start, nth, of } => {
-                write!(f, "newest of its {}, {slot} {nth} of {of}", Named(*slot, *start))
+            Keep::NewestVerified => f.write_str("the newest verified of its timeline, which always stays"),
+            Keep::Last { of: 1, .. } => f.write_str("the newest verified of its timeline (keep_last)"),
+            Keep::Last { nth, of } => write!(f, "number {nth} of the {of} newest verified of its timeline (keep_last)"),
+            Keep::Within(span) => {
+                write!(f, "not more than {} older than the newest verified (keep_within)", format_duration(*span))
             }
-            Keep::Floor { of: 1, .. } => f.write_str("the newest verified one, which always stays (min_keep)"),
+            Keep::Calendar { slot, start, nth, of } => {
+                write!(f, "newest of its {}, {slot} {nth} of {of} ({})", Named(*slot, *start), slot.key())
+            }
+            Keep::Floor { of: 1, .. } => f.write_str("the newest verified of all, which always stays (min_keep)"),
             Keep::Floor { nth, of } => {
-                write!(f, "number {nth} of the {of} newest verified, which always stay (min_keep)")
+                write!(f, "number {nth} of the {of} newest verified of all, which always stay (min_keep)")
             }
             Keep::Pinned => f.write_str("pinned"),
-            Keep::Imported => f.write_str("imported, so only a person retires it"),
+            Keep::Imported => f.write_str("imported: only `refloat store retire` removes it"),
             Keep::NothingVerifiedIsNewer => f.write_str("not verified, but nothing verified in its timeline is newer"),
             Keep::FromTheFuture => f.write_str("its time is still to come, so its age is unknown"),
             Keep::TimesContradict => f.write_str("it ended before it began, so its age is unknown"),
@@ -90,9 +106,15 @@ impl Display for Said<'_, Remove> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self.what {
             Remove::Beyond(what) => Said { what, candidates: self.candidates }.fmt(f),
-            Remove::NotVerified => f.write_str("not verified, and a newer one in its timeline is"),
-            Remove::MaxBytes { over } => over_max_bytes(f, *over),
-            Remove::MinFree { short } => short_of_min_free(f, *short),
+            Remove::NotVerified => f.write_str("not verified, and its timeline has a newer one that is"),
+            Remove::MaxBytes { over } => {
+                f.write_str("the rules would keep it, but ")?;
+                over_max_bytes(f, *over)
+            }
+            Remove::MinFree { short } => {
+                f.write_str("the rules would keep it, but ")?;
+                short_of_min_free(f, *short)
+            }
         }
     }
 }
@@ -100,15 +122,19 @@ impl Display for Said<'_, Remove> {
 impl Display for Said<'_, Beyond> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self.what {
-            Beyond::Last { of: 1 } => f.write_str("not the newest verified one"),
-            Beyond::Last { of } => write!(f, "not among the last {of}"),
-            Beyond::Within(span) => write!(f, "more than {} older than the newest verified", format_duration(*span)),
+            Beyond::Last { of: 1 } => f.write_str("not the newest verified of its timeline (keep_last)"),
+            Beyond::Last { of } => write!(f, "not among the {of} newest verified of its timeline (keep_last)"),
+            Beyond::Within(span) => {
+                write!(f, "more than {} older than the newest verified (keep_within)", format_duration(*span))
+            }
             Beyond::Covered { slot, start, by } => {
-                write!(f, "its {} has a newer one: ", Named(*slot, *start))?;
+                write!(f, "its {} has a newer one ({}): ", Named(*slot, *start), slot.key())?;
                 name(f, self.candidates, *by)
             }
-            Beyond::Calendar { slot, of: 1 } => write!(f, "a newer {slot} has a verified one"),
-            Beyond::Calendar { slot, of } => write!(f, "{of} newer {slot}s have a verified one"),
+            Beyond::Calendar { slot, of: 1 } => write!(f, "a newer {slot} has a verified one ({})", slot.key()),
+            Beyond::Calendar { slot, of } => {
+                write!(f, "{of} newer {slot}s have a verified one ({})", slot.key())
+            }
         }
     }
 }
@@ -117,7 +143,7 @@ impl Display for Emptying {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
             Emptying::GraceOver(grace) => {
-                write!(f, "it was in the trash for {} or longer (trash_grace)", format_duration(*grace))
+                write!(f, "in the trash for at least {} (trash_grace)", format_duration(*grace))
             }
             Emptying::MaxBytes { over } => over_max_bytes(f, *over),
             Emptying::MinFree { short } => short_of_min_free(f, *short),

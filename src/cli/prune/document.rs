@@ -10,7 +10,7 @@ use crate::catalog::prune::{Plan, Report};
 use crate::catalog::retention::{Decisions, Kept, OutOfReach, Removal, Trashed};
 use crate::catalog::{Digest, State};
 use crate::cli::failure::ErrorDocument;
-use crate::cli::output::{SCHEMA, printable, size};
+use crate::cli::output::{SCHEMA, count, printable, size, wrapped};
 use crate::cli::stream::{Streamed, line};
 use crate::config::Scope;
 use crate::error::Error;
@@ -23,6 +23,12 @@ pub struct StoreRun {
     /// `None` in a dry run, or when nothing was to be done.
     pub done: Option<Report>,
 }
+
+/// Digits of a plan's hash that suffice.
+const SHORT_HASH: usize = 8;
+
+/// Where the reasons of a row begin, and where they end at the latest: a terminal of 120 columns shows them whole.
+const REASONS: std::ops::Range<usize> = 10..120;
 
 /// The `prune` document.
 pub struct PruneDocument<'a> {
@@ -352,8 +358,13 @@ impl Streamed for PruneDocument<'_> {
             store_table(run, out)?;
         }
         let plans = || self.runs.iter().filter_map(StoreRun::plan);
-        if plans().any(Plan::changes) {
-            writeln!(out, "plan {}", self.hash)?;
+        if plans().any(Plan::changes) && self.runs.iter().all(|run| run.done.is_none()) {
+            let hash = self.hash.to_string();
+            writeln!(out, "plan {hash}")?;
+            if plans().any(|plan| plan.changes() && !plan.held()) {
+                let short = hash.get(..SHORT_HASH).unwrap_or(&hash);
+                writeln!(out, "  with --plan {short} a prune does this and nothing else")?;
+            }
         }
         Ok(())
     }
@@ -381,15 +392,16 @@ fn store_table(run: &StoreRun, out: &mut dyn Write) -> io::Result<()> {
     };
     let plan = &planned.plan;
     let Decisions { keep, remove, .. } = &plan.decisions;
-    writeln!(out, "store {}: {} snapshots stay, {} go", run.name, keep.len(), remove.len())?;
+    writeln!(out, "store {}: {} stay, {} go", run.name, count(keep.len(), "snapshot"), remove.len())?;
     writeln!(out, "  {}", figures(planned))?;
     for hold in &plan.decisions.hold {
         let why = hold.say(&plan.found.candidates);
         writeln!(out, "  HELD: nothing is removed now: {}", printable(&why.to_string()))?;
     }
     let mut row = |act: &str, id: &dyn Display, state: &str, bytes: u64, reasons: &[String]| {
-        let reasons = printable(&reasons.join("; "));
-        writeln!(out, "  {act:<6}  {:<50}  {state:<10}  {:>10}  {reasons}", id.to_string(), size(bytes))
+        writeln!(out, "  {act:<6}  {:<50}  {state:<10}  {:>10}", id.to_string(), size(bytes))?;
+        let reasons = wrapped(&printable(&reasons.join("; ")), REASONS.len());
+        reasons.iter().try_for_each(|line| writeln!(out, "{:1$}{line}", "", REASONS.start))
     };
     // A journal has the plan's removals each time; what stays is for whoever asks with a dry run.
     let shown = if run.done.is_some() { &[][..] } else { keep.as_slice() };
@@ -436,22 +448,27 @@ fn beside(planned: &Planned, out: &mut dyn Write) -> io::Result<()> {
     for o in &plan.decisions.out_of_reach {
         let whose = match &o.node {
             Some(node) => format!("node {node}"),
-            None => format!("lineage {} (another cluster; see `refloat store retire`)", o.lineage),
+            None => format!("lineage {} (another or unknown cluster; see `refloat store retire`)", o.lineage),
         };
-        writeln!(out, "  not touched: {} snapshots of {whose}, {}", o.snapshots, size(o.bytes))?;
+        let snapshots = count(usize::try_from(o.snapshots).unwrap_or(usize::MAX), "snapshot");
+        writeln!(out, "  not touched: {snapshots} of {whose}, {}", size(o.bytes))?;
     }
     let waiting: Vec<&Trashed> = plan.found.trash.iter().collect();
     let emptied = plan.decisions.empty.len();
     if waiting.len() > emptied {
         let bytes: u64 = waiting.iter().map(|t| t.bytes).fold(0, u64::saturating_add) - plan.emptied_bytes();
-        writeln!(out, "  in the trash: {} snapshots, {}", waiting.len() - emptied, size(bytes))?;
+        writeln!(out, "  in the trash: {}, {}", count(waiting.len() - emptied, "snapshot"), size(bytes))?;
     }
     for unreadable in &plan.found.unreadable {
         let line = format!("  not touched: {}: {}", unreadable.name, unreadable.reason);
         writeln!(out, "{}", printable(&line))?;
     }
     if planned.foreign > 0 {
-        writeln!(out, "  not touched: {} names that refloat did not write", planned.foreign)?;
+        let names = count(usize::try_from(planned.foreign).unwrap_or(usize::MAX), "name");
+        writeln!(
+            out,
+            "  not touched: {names} that refloat did not write (`refloat snapshot list --foreign` shows them)"
+        )?;
     }
     for conflict in &plan.decisions.conflicts {
         writeln!(out, "  CONFLICT: {conflict}")?;

@@ -8,7 +8,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::confirm::confirm;
 use super::context::{Context, Ending, aside};
-use super::output::size;
+use super::output::{count, size};
 use super::stream;
 use crate::catalog::Digest;
 use crate::error::{Code, Error, Exit, Result};
@@ -27,9 +27,13 @@ Examples:
   refloat prune --yes --store local    without asking, in one store
   refloat prune --yes --plan 5f1c09ab  only what the dry run with this plan has shown
 
-What goes waits in the trash of the store for `trash_grace`, unless its space is needed at once. Never removed are the
-newest verified snapshot of each timeline, `min_keep` verified ones, pinned and imported ones, those of other nodes
-(scope \"node\") and of other clusters, and whatever refloat did not write.")]
+What goes waits in the trash of the store for `trash_grace` (\"remove\" in the plan), unless its space is needed at once
+(\"delete\"); after that it is gone for good (\"empty\"). Never removed are the newest verified snapshot of each timeline,
+`min_keep` verified ones, pinned and imported ones, those of other nodes (scope \"node\") and of other clusters, and
+whatever refloat did not write.
+
+Nothing is removed at all (exit code 75, HELD in the plan) while the clock is in doubt, two slots of the schedule passed
+without a snapshot, none is verified, or a freeze stands. `refloat snapshot take` ends most of this.")]
 pub struct PruneArgs {
     /// Show what would be removed, and remove nothing
     #[arg(long)]
@@ -40,7 +44,7 @@ pub struct PruneArgs {
     /// Only if the plan is still the one with this hash, which a dry run has shown; its first 8 digits suffice
     #[arg(long, value_name = "HASH", value_parser = hash)]
     pub plan: Option<String>,
-    /// The clock is right although no snapshot was taken for long: go by the newest one's own time
+    /// Go on although the clock is in doubt: you have looked, and it is right
     #[arg(long)]
     pub trust_clock: bool,
 }
@@ -157,8 +161,9 @@ fn question(runs: &[StoreRun]) -> String {
         let emptied = planned.plan.emptied_bytes();
         let removed = planned.plan.decisions.remove.len();
         parts.push(format!(
-            "store {}: remove {removed} snapshots ({} into the trash, {} at once), empty {} of the trash",
+            "store {}: remove {} ({} into the trash, {} at once), empty {} of the trash",
             run.name,
+            count(removed, "snapshot"),
             size(trash),
             size(now),
             size(emptied)

@@ -63,7 +63,8 @@ pub struct ImportPlanDocument {
     pub file: String,
     /// The id that it would get, or that it has.
     pub id: String,
-    pub lineage: String,
+    /// `null`: one of its own, whose id is made when it is imported.
+    pub lineage: Option<String>,
     pub new_lineage: bool,
     /// Why this lineage.
     pub reason: String,
@@ -124,7 +125,7 @@ fn plan(found: ImportPlan, file: String, context: &Context) -> Result<Ending> {
         schema: SCHEMA,
         file,
         id: found.id.to_string(),
-        lineage: found.lineage.to_string(),
+        lineage: found.lineage.map(|lineage| lineage.to_string()),
         new_lineage: found.new_lineage,
         reason: found.reason,
         already,
@@ -166,12 +167,13 @@ impl Document for ImportDocument {
 impl Document for ImportPlanDocument {
     fn table(&self) -> String {
         let word = |yes: bool, is: &str, is_not: &str| if yes { is.to_string() } else { is_not.to_string() };
+        let lineage = self.lineage.as_deref().unwrap_or("one of its own");
         let mut text = fields(&[
             ("file", self.file.clone()),
             ("sound", word(self.proven, "yes, and its trailer fits", "yes, but it has no trailer: unverified")),
             ("id", self.id.clone()),
             ("there already", word(self.already, "yes: nothing would be written", "no")),
-            ("lineage", format!("{}{} ({})", self.lineage, if self.new_lineage { ", new" } else { "" }, self.reason)),
+            ("lineage", format!("{lineage}{} ({})", if self.new_lineage { ", new" } else { "" }, self.reason)),
             ("taken at", output::time(self.taken_at)),
             ("revision", format!("{} (compacted at {})", self.revision, self.compact_revision)),
             ("keys", self.keys.to_string()),
@@ -209,11 +211,11 @@ mod tests {
     #[test]
     fn a_dry_run_says_where_the_file_would_go() {
         let store = PreflightStore { name: "local".into(), ok: true, needed: Some(1 << 30), error: None };
-        let document = ImportPlanDocument {
+        let mut document = ImportPlanDocument {
             schema: 1,
             file: "/b/x.db".into(),
             id: "0000-…".into(),
-            lineage: "00112233445566aa".into(),
+            lineage: Some("00112233445566aa".into()),
             new_lineage: true,
             reason: "because".into(),
             already: false,
@@ -236,5 +238,8 @@ mod tests {
         ] {
             assert!(text.contains(line), "{line}{text}");
         }
+        document.lineage = None;
+        let text = printed(&document, Format::Table);
+        assert!(text.contains("lineage        one of its own, new (because)\n"), "{text}");
     }
 }

@@ -9,7 +9,7 @@ use crate::catalog::prune::retire::{Retire, Retired};
 use crate::catalog::{LineageId, Node, TimelineId};
 use crate::cli::confirm::confirm;
 use crate::cli::context::{Context, Ending, aside};
-use crate::cli::output::{Document, SCHEMA, printable, size};
+use crate::cli::output::{Document, SCHEMA, count, printable, size};
 use crate::error::{Code, Error, Exit, Result};
 use crate::snapshot::retire::Retirer;
 use crate::snapshot::state;
@@ -95,8 +95,9 @@ impl Document for RetireDocument {
         let mut text = String::new();
         for store in &self.stores {
             let RetiredStore { name, snapshots, others, bytes, .. } = store;
-            let what = if *others > 0 { format!(" and {others} other objects") } else { String::new() };
-            text.push_str(&format!("store {name}: {} snapshots{what}, {}\n", snapshots.len(), size(*bytes)));
+            let what = if *others > 0 { format!(" and {}", count(*others, "other object")) } else { String::new() };
+            let snapshots_said = count(snapshots.len(), "snapshot");
+            text.push_str(&format!("store {name}: {snapshots_said}{what}, {}\n", size(*bytes)));
             for id in snapshots {
                 text.push_str(&format!("  remove  {id}\n"));
             }

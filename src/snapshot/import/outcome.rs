@@ -51,7 +51,8 @@ impl Imported {
 pub struct ImportPlan {
     /// The id that it would get; of the one that is there already, if it is.
     pub id: SnapshotId,
-    pub lineage: LineageId,
+    /// `None`: one of its own, whose id is made when it is imported.
+    pub lineage: Option<LineageId>,
     /// No store knows the lineage yet.
     pub new_lineage: bool,
     /// Why this lineage.

@@ -27,12 +27,15 @@ impl Placed {
     pub fn plan(self, found: &Found, stores: &OpenStores, node: &Node) -> ImportPlan {
         let Placed { placement, id, twin } = self;
         let already = twin.is_some();
+        let new_lineage = !already && placement.lineage.is_new();
+        // The id of such a lineage is random: the import itself gets another one.
+        let random = new_lineage && placement.origin == Some(Origin::ForeignOrigin);
         let (id, lineage) = twin.map_or((id, placement.lineage.id()), |t| (t.manifest.id, t.manifest.lineage));
         let Found { source, judgement, content, proven } = found;
         ImportPlan {
             id,
-            lineage,
-            new_lineage: !already && placement.lineage.is_new(),
+            lineage: (!random).then_some(lineage),
+            new_lineage,
             reason: placement.reasons.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "),
             modified: source.modified,
             proven: *proven,

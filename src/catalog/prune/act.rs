@@ -30,6 +30,8 @@ pub struct Report {
     pub freed: u64,
     /// Stopped before its end, by request or because writers wait.
     pub stopped: bool,
+    /// What ended it after some of it was done.
+    pub failed: Option<Error>,
 }
 
 impl Report {
@@ -66,6 +68,7 @@ impl Report {
         self.to_trash = self.to_trash.saturating_add(more.to_trash);
         self.freed = self.freed.saturating_add(more.freed);
         self.stopped = more.stopped;
+        self.failed = self.failed.take().or(more.failed);
     }
 }
 

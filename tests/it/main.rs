@@ -37,6 +37,7 @@ mod oracles_states;
 mod page_walk;
 mod pins;
 mod prune;
+mod prune_said;
 mod retire;
 mod rings;
 mod shared;

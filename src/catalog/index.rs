@@ -7,11 +7,11 @@ use std::collections::{BTreeMap, HashSet};
 
 use jiff::Timestamp;
 
+use super::copies::{CopyNames, NoteName, TrashedCopy};
 use super::id::SnapshotId;
 use super::list::{ForeignName, Unfinished};
 use super::manifest::Codec;
-use super::names::{Name, TrashedName};
-use super::note::NoteKind;
+use super::names::Name;
 use super::value::{LineageId, Node, TimelineId};
 use crate::error::{Code, Error, Result};
 use crate::store::{Entry as ListedEntry, Store};
@@ -22,109 +22,6 @@ const FIRST_PAGE: usize = 1000;
 const LARGEST_PAGE: usize = 50_000;
 /// More foreign names than this are counted, not kept.
 const MAX_FOREIGN_NAMES: usize = 10_000;
-
-/// What one store has under one id.
-#[derive(Debug)]
-pub(super) struct CopyNames {
-    pub(super) lineage: LineageId,
-    pub(super) id: SnapshotId,
-    pub(super) store: u16,
-    pub(super) manifest: bool,
-    /// Sizes of the data object by codec.
-    plain: Option<u64>,
-    encrypted: Option<u64>,
-    pub(super) modified: Timestamp,
-}
-
-impl CopyNames {
-    fn key(&self) -> (LineageId, std::cmp::Reverse<&SnapshotId>, u16) {
-        (self.lineage, std::cmp::Reverse(&self.id), self.store)
-    }
-
-    /// Data objects with their sizes; more than one only if something went wrong.
-    pub(super) fn data(&self) -> impl Iterator<Item = (Codec, u64)> {
-        let plain = self.plain.map(|size| (Codec::Zstd, size));
-        plain.into_iter().chain(self.encrypted.map(|size| (Codec::ZstdAge, size)))
-    }
-
-    fn absorb(&mut self, other: &CopyNames) {
-        self.manifest |= other.manifest;
-        self.plain = self.plain.or(other.plain);
-        self.encrypted = self.encrypted.or(other.encrypted);
-        self.modified = self.modified.max(other.modified);
-    }
-}
-
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct NoteName {
-    pub(super) lineage: LineageId,
-    pub(super) id: SnapshotId,
-    pub(super) store: u16,
-    pub(super) at: Timestamp,
-    pub(super) kind: NoteKind,
-    /// Something else stands under its name, a link or a directory: what it said is not known.
-    pub(super) irregular: bool,
-}
-
-/// What one removal put into the trash of one store; sizes in bytes.
-#[derive(Debug)]
-pub(super) struct TrashedCopy {
-    pub(super) lineage: LineageId,
-    pub(super) store: u16,
-    /// When the removal began.
-    pub(super) at: Timestamp,
-    pub(super) id: SnapshotId,
-    pub(super) manifest: Option<u64>,
-    plain: Option<u64>,
-    encrypted: Option<u64>,
-    notes: Vec<(NoteKind, Timestamp, u64)>,
-}
-
-impl TrashedCopy {
-    fn key(&self) -> (u16, LineageId, Timestamp, &SnapshotId) {
-        (self.store, self.lineage, self.at, &self.id)
-    }
-
-    fn of(lineage: LineageId, store: u16, at: Timestamp, was: TrashedName, size: u64) -> TrashedCopy {
-        let (mut manifest, mut plain, mut encrypted, mut notes) = (None, None, None, Vec::new());
-        let id = match was {
-            TrashedName::Manifest(id) => (manifest = Some(size), id).1,
-            TrashedName::Data(id, Codec::Zstd) => (plain = Some(size), id).1,
-            TrashedName::Data(id, Codec::ZstdAge) => (encrypted = Some(size), id).1,
-            TrashedName::Note(id, kind, noted) => (notes.push((kind, noted, size)), id).1,
-        };
-        TrashedCopy { lineage, store, at, id, manifest, plain, encrypted, notes }
-    }
-
-    fn absorb(&mut self, other: &mut TrashedCopy) {
-        self.manifest = self.manifest.or(other.manifest);
-        self.plain = self.plain.or(other.plain);
-        self.encrypted = self.encrypted.or(other.encrypted);
-        self.notes.append(&mut other.notes);
-    }
-
-    pub(super) fn has_data(&self) -> bool {
-        self.plain.is_some() || self.encrypted.is_some()
-    }
-
-    /// Of everything.
-    pub(super) fn bytes(&self) -> u64 {
-        let data = [self.manifest, self.plain, self.encrypted].into_iter().flatten();
-        data.chain(self.notes.iter().map(|(.., size)| *size)).fold(0, u64::saturating_add)
-    }
-
-    /// Each object with its size, the manifest last.
-    pub(super) fn parts(&self) -> impl Iterator<Item = (Name, u64)> {
-        let name = |was| Name::Trash(self.lineage, self.at, was);
-        let notes = self
-            .notes
-            .iter()
-            .map(move |(kind, noted, size)| (name(TrashedName::Note(self.id.clone(), kind.clone(), *noted)), *size));
-        let data = |codec, size: Option<u64>| size.map(|s| (name(TrashedName::Data(self.id.clone(), codec)), s));
-        let manifest = self.manifest.map(|size| (name(TrashedName::Manifest(self.id.clone())), size));
-        notes.chain(data(Codec::Zstd, self.plain)).chain(data(Codec::ZstdAge, self.encrypted)).chain(manifest)
-    }
-}
 
 #[derive(Debug, Default)]
 struct LineageNames {
@@ -142,6 +39,8 @@ pub struct Catalog<'a> {
     lineages: BTreeMap<LineageId, LineageNames>,
     temps: Vec<(usize, Unfinished)>,
     trash: Vec<TrashedCopy>,
+    /// By store: the sum over all names outside of the trash.
+    sums: Vec<u64>,
     /// By store.
     foreign: Vec<u64>,
     foreign_names: Vec<ForeignName>,
@@ -209,6 +108,7 @@ impl<'a> Catalog<'a> {
         self.notes.append(&mut one.notes);
         self.temps.append(&mut one.temps);
         self.trash.append(&mut one.trash);
+        self.sums.append(&mut one.sums);
         self.foreign.append(&mut one.foreign);
         let room = MAX_FOREIGN_NAMES.saturating_sub(self.foreign_names.len());
         self.foreign_names.extend(one.foreign_names.into_iter().take(room));
@@ -246,49 +146,43 @@ impl<'a> Catalog<'a> {
     fn with_store(mut self, at: usize, store: &'a dyn Store, nodes: &mut HashSet<Node>) -> Result<Self> {
         self.stores.push(store);
         let mut foreign = 0;
-        let doubt = |why: &str| {
-            Error::new(Code::ListingInDoubt, "read list", store.location())
-                .because(why.to_string())
-                .remedy("try again; nothing is concluded from this list")
-        };
-        let index = u16::try_from(at).map_err(|_| doubt("more stores than can be numbered"))?;
-        let mut last: Option<String> = None;
-        let mut after: Option<String> = None;
-        let mut size = FIRST_PAGE;
-        loop {
-            let page = store.list("", after.as_deref(), size)?;
-            size = LARGEST_PAGE.min(size * 2);
-            for entry in page.entries {
-                if last.as_ref().is_some_and(|l| *l >= entry.name) {
-                    return Err(doubt("names come twice or out of order"));
-                }
-                let name = if entry.irregular { None } else { Name::parse(&entry.name) };
-                match name {
-                    Some(name) => self.take((index, store.name()), name, &entry, nodes),
-                    None => {
-                        if let Some(Name::Note(lineage, id, kind, at)) = stands_for(&entry.name) {
-                            self.notes.push(NoteName { lineage, id, store: index, at, kind, irregular: true });
-                        }
-                        foreign += 1;
-                        if self.foreign_names.len() < MAX_FOREIGN_NAMES {
-                            self.foreign_names
-                                .push(ForeignName { store: store.name().into(), name: entry.name.clone() });
-                        }
+        let index = u16::try_from(at).map_err(|_| doubt(store, "more stores than can be numbered"))?;
+        let mut sum = 0;
+        each_name(store, &mut |entry| {
+            let name = if entry.irregular { None } else { Name::parse(&entry.name) };
+            sum = add_name(sum, name.as_ref(), &entry.name);
+            match name {
+                Some(name) => self.take((index, store.name()), name, &entry, nodes),
+                None => {
+                    if let Some(Name::Note(lineage, id, kind, at)) = stands_for(&entry.name) {
+                        self.notes.push(NoteName { lineage, id, store: index, at, kind, irregular: true });
+                    }
+                    foreign += 1;
+                    if self.foreign_names.len() < MAX_FOREIGN_NAMES {
+                        self.foreign_names.push(ForeignName { store: store.name().into(), name: entry.name });
                     }
                 }
-                last = Some(entry.name);
             }
-            match page.next {
-                None => {
-                    self.foreign.push(foreign);
-                    return Ok(self);
-                }
-                Some(next) if after.as_ref().is_some_and(|a| *a >= next) => {
-                    return Err(doubt("the list does not go on"));
-                }
-                next => after = next,
+        })?;
+        self.foreign.push(foreign);
+        self.sums.push(sum);
+        Ok(self)
+    }
+
+    /// Whether a new list of each store has the same names outside of the trash, apart from those that were taken away
+    /// in the first store, whose sum is `gone`. Objects never change, so the same names are the same store.
+    pub fn is_still_so(&self, gone: u64) -> Result<bool> {
+        for (at, store) in self.stores.iter().enumerate() {
+            let mut sum = if at == 0 { gone } else { 0 };
+            each_name(*store, &mut |entry| {
+                let name = if entry.irregular { None } else { Name::parse(&entry.name) };
+                sum = add_name(sum, name.as_ref(), &entry.name);
+            })?;
+            if self.sums.get(at) != Some(&sum) {
+                return Ok(false);
             }
         }
+        Ok(true)
     }
 
     fn take(&mut self, (store, store_name): (u16, &str), name: Name, entry: &ListedEntry, nodes: &mut HashSet<Node>) {
@@ -346,6 +240,48 @@ impl<'a> Catalog<'a> {
             _ => self.copies.push(copy),
         }
     }
+}
+
+/// Nothing may be concluded from such a list.
+fn doubt(store: &dyn Store, why: &str) -> Error {
+    Error::new(Code::ListingInDoubt, "read list", store.location())
+        .because(why.to_string())
+        .remedy("try again; nothing is concluded from this list")
+}
+
+/// All names of a store, page by page.
+fn each_name(store: &dyn Store, see: &mut dyn FnMut(ListedEntry)) -> Result<()> {
+    let mut last: Option<String> = None;
+    let mut after: Option<String> = None;
+    let mut size = FIRST_PAGE;
+    loop {
+        let page = store.list("", after.as_deref(), size)?;
+        size = LARGEST_PAGE.min(size * 2);
+        for entry in page.entries {
+            if last.as_ref().is_some_and(|l| *l >= entry.name) {
+                return Err(doubt(store, "names come twice or out of order"));
+            }
+            last = Some(entry.name.clone());
+            see(entry);
+        }
+        match page.next {
+            None => return Ok(()),
+            Some(next) if after.as_ref().is_some_and(|a| *a >= next) => {
+                return Err(doubt(store, "the list does not go on"));
+            }
+            next => after = next,
+        }
+    }
+}
+
+/// Adds a name to a sum that does not depend on order; what is in the trash does not count.
+pub(super) fn add_name(sum: u64, name: Option<&Name>, text: &str) -> u64 {
+    if matches!(name, Some(Name::Trash(..))) {
+        return sum;
+    }
+    let mut hasher = std::hash::DefaultHasher::new();
+    std::hash::Hash::hash(text, &mut hasher);
+    sum.wrapping_add(std::hash::Hasher::finish(&hasher))
 }
 
 impl Catalog<'_> {

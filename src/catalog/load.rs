@@ -2,7 +2,8 @@
 //!
 //! Copies that disagree, lack their data or have another size than their manifest says are named, not shown.
 
-use super::index::{Catalog, CopyNames, Entry, NoteName};
+use super::copies::{CopyNames, NoteName};
+use super::index::{Catalog, Entry};
 use super::list::Unreadable;
 use super::manifest::{MAX_BYTES, Manifest};
 use super::names::Name;

@@ -9,12 +9,14 @@
 //! [`value`] and [`time`] are the small words of every file and name, [`id`] the name of a snapshot, [`names`] the
 //! grammar of all names in a store. [`manifest`] and [`note`] are the documents beside the data, [`shown`] is both
 //! folded into what a person sees. [`place`](mod@place) decides lineage and timeline from [`evidence`], purely; [`history`] is what a
-//! store knows about them and how that is written down. [`index`] reads a store's names in bounded memory, [`list`]
-//! shows them with their manifests (`load`), `find` answers `latest` and abbreviations, [`sweep`] removes what a
-//! killed run left behind.
+//! store knows about them and how that is written down. [`index`] reads a store's names in bounded memory (as
+//! `copies`), [`list`] shows them with their manifests (`load`), `find` answers `latest` and abbreviations,
+//! [`retention`] decides what stays, [`prune`](mod@prune) removes the rest, unless [`freeze`](mod@freeze) says no, and
+//! [`sweep`] what a killed run left behind.
 //!
 //! File formats, to the byte: docs/formats.md.
 
+mod copies;
 pub mod evidence;
 pub mod find;
 pub mod freeze;

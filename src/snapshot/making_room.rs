@@ -12,7 +12,7 @@ use super::progress::Progress;
 use super::prune::{Pruner, Request};
 use super::room::Room;
 use super::stores::{OpenStores, Opened};
-use crate::catalog::{Catalog, EtcdId, KnownTimeline, Node, SweepPlan, SweepScope, read_known};
+use crate::catalog::{Catalog, EtcdId, KnownTimeline, LineageId, Node, SweepPlan, SweepScope, read_known};
 use crate::config::Settings;
 use crate::error::{Error, Result};
 use crate::fs::Tenancy;
@@ -37,13 +37,14 @@ impl Asking<'_> {
     pub fn rooms(&self, stores: &OpenStores, progress: &dyn Progress, cancel: &CancellationToken) -> Rooms {
         let mut rooms = Rooms::new();
         let mut short: Vec<(&Opened, Room, Error)> = Vec::new();
-        {
+        let ours = {
             let alone = if self.dry_run { BTreeMap::new() } else { keep_writers_out(stores, progress) };
             let (catalog, unread) = Catalog::read_available(&stores.list());
             for (name, error) in unread {
                 rooms.push((name, Err(error)));
             }
-            self.sweep(&catalog, &alone, progress);
+            let ours = self.ours(&catalog);
+            self.sweep(&catalog, &ours, &alone, progress);
             for (opened, room) in stores.rooms(&catalog, self.node, self.db_size) {
                 let fits = match room {
                     Ok(room) => match room.check(&opened.name) {
@@ -57,20 +58,33 @@ impl Asking<'_> {
                 };
                 rooms.push((opened.name.clone(), fits));
             }
-        }
+            ours
+        };
+        // Two that the cluster's id fits leave a doubt.
+        let lineage = ours.first().filter(|_| ours.len() == 1).copied();
         for (opened, room, error) in short {
-            let made = self.make(stores, opened, &room, error, progress, cancel);
+            let request = Request { coming: (room.expected(), room.needed()), lineage, ..Request::default() };
+            let made = self.make(stores, opened, request, error, progress, cancel);
             rooms.push((opened.name.clone(), made.map(|()| (room.expected(), room.needed()))));
         }
         rooms
     }
 
-    /// Removes what killed runs of this node left of this cluster's lineages.
-    fn sweep(&self, catalog: &Catalog<'_>, alone: &BTreeMap<String, Tenancy>, progress: &dyn Progress) {
+    /// Lineages of the member's cluster.
+    fn ours(&self, catalog: &Catalog<'_>) -> BTreeSet<LineageId> {
         let ours = |timelines: &[KnownTimeline]| timelines.iter().any(|t| t.cluster_id == Some(self.cluster));
-        let known = read_known(catalog).into_iter();
-        let lineages: BTreeSet<_> = known.filter(|l| ours(&l.timelines)).map(|l| l.id).collect();
-        let scope = SweepScope { node: self.node.clone(), lineages: Some(lineages) };
+        read_known(catalog).into_iter().filter(|l| ours(&l.timelines)).map(|l| l.id).collect()
+    }
+
+    /// Removes what killed runs of this node left of this cluster's lineages.
+    fn sweep(
+        &self,
+        catalog: &Catalog<'_>,
+        ours: &BTreeSet<LineageId>,
+        alone: &BTreeMap<String, Tenancy>,
+        progress: &dyn Progress,
+    ) {
+        let scope = SweepScope { node: self.node.clone(), lineages: Some(ours.clone()) };
         let mut plan = SweepPlan::new(catalog, &scope);
         plan.items.retain(|item| alone.contains_key(&item.store));
         let report = plan.act(catalog);
@@ -90,12 +104,11 @@ impl Asking<'_> {
         &self,
         stores: &OpenStores,
         opened: &Opened,
-        room: &Room,
+        request: Request,
         short: Error,
         progress: &dyn Progress,
         cancel: &CancellationToken,
     ) -> Result<()> {
-        let request = Request { coming: (room.expected(), room.needed()), ..Request::default() };
         let all = stores.beside(self.settings)?;
         let pruner = Pruner { settings: self.settings, node: self.node, stores: &all, request };
         let now = Timestamp::now();
@@ -109,19 +122,16 @@ impl Asking<'_> {
                 return Err(short);
             }
         };
-        if !planned.plan.changes() {
-            return Err(short);
-        }
-        if let Some(hold) = planned.plan.decisions.hold.first() {
+        if let Some(hold) = planned.plan.decisions.hold.first().filter(|_| planned.plan.changes()) {
             helps(hold.say(&planned.plan.found.candidates).to_string());
             return Err(short.remedy("see `refloat prune --dry-run`: it says what holds and what would be removed"));
         }
         // What does not suffice is not begun: old snapshots would go and the new one would not come.
         if let Some(conflict) = planned.plan.decisions.conflicts.first() {
-            let remedy = short.get_remedy().unwrap_or_default().to_owned();
+            let remedy = short.get_remedy().unwrap_or("free space there").to_string();
             return Err(Error::new(short.code(), short.what(), short.on())
                 .because(format!("{}; {conflict}", short.why().join(": ")))
-                .remedy(remedy));
+                .remedy(format!("{remedy}; unpin snapshots that may go")));
         }
         if self.dry_run {
             progress

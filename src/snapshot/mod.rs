@@ -14,7 +14,7 @@
 //! | room for it: what killed runs left, then what retention lets go | [`making_room`], [`prune`](mod@prune) |
 //! | all of it, under one lock | [`take`], [`state`], [`stores`]; asked and answered in [`outcome`] |
 //!
-//! [`prune`](mod@prune) removes by the rules, [`retire`] what a person names, both in [`turns`]; [`pin`] says something about a snapshot
+//! [`prune`](mod@prune) removes by the rules, [`retire`] what a person names, [`pin`] says something about a snapshot
 //! later. [`check`] and [`export`] work on what is stored, [`open`] on any database file, [`diff`] on two of either;
 //! [`progress`] is how work tells that it moves.
 
@@ -40,4 +40,3 @@ pub mod room;
 pub mod state;
 pub mod stores;
 pub mod take;
-mod turns;

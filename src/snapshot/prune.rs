@@ -11,7 +11,6 @@ use tokio_util::sync::CancellationToken;
 
 use super::progress::Progress;
 use super::stores::{OpenStores, Opened, reserved};
-use super::turns::{TURN, in_turns};
 use crate::catalog::prune::{self, Found, Plan, Reach, Report};
 use crate::catalog::retention::{Candidate, Freeze, Policy, Situation, Space};
 use crate::catalog::{Catalog, Digest, LineageId, Node, SnapshotId, State, freeze};
@@ -21,15 +20,21 @@ use crate::error::{Code, Error, Result};
 use crate::fs::{Dir, Tenancy};
 use crate::store::Store;
 
+/// Writers wait ten seconds for a sweep; so long and no longer they are kept out at a time.
+pub(super) const TURN: Duration = Duration::from_secs(5);
 /// How long a prune waits for writers.
 const PATIENCE: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(100);
+/// Between two turns, so that writers, who look each 50 ms, get in.
+pub(super) const GAP: Duration = Duration::from_millis(150);
 
 /// What is asked for.
 #[derive(Debug, Clone, Default)]
 pub struct Request {
     /// A person looked: the clock is right, although snapshots are overdue.
     pub clock_trusted: bool,
+    /// The lineage of the own member's cluster, where it was asked; the node's own record comes first.
+    pub lineage: Option<LineageId>,
     /// What a snapshot that is about to be taken will store, and what must be free for it meanwhile, in bytes.
     pub coming: (u64, u64),
 }
@@ -78,30 +83,48 @@ impl Pruner<'_> {
         progress: &dyn Progress,
         cancel: &CancellationToken,
     ) -> Result<(Planned, Report)> {
-        // What the first turn planned is what was agreed to; writers may have done something before each.
-        in_turns(cancel, |begun: Option<&Planned>, done| {
-            let _alone = alone(opened, cancel)?;
-            let (fresh, catalog, at) = self.look(opened, now, progress)?;
-            let same = match begun {
-                None => fresh.plan.hash == agreed,
-                Some(begun) => is_part(&fresh.plan, &begun.plan),
-            };
-            if !same {
-                return Err(Error::new(Code::PlanChanged, "prune store", &opened.name)
-                    .because("it is not what it was when the plan was made")
-                    .remedy("look at the new plan with `refloat prune --dry-run`, then run it again"));
+        let mut tenancy = Some(alone(opened, cancel)?);
+        let (mut planned, mut catalog, mut at) = self.look(opened, now, progress)?;
+        if planned.plan.hash != agreed {
+            return Err(changed(opened));
+        }
+        crash::point!("prune::looked");
+        let (mut whole, mut from, mut gone) = (Report::default(), 0, 0u64);
+        let total = planned.plan.decisions.remove.len() as u64;
+        loop {
+            if let Some(error) = held(&opened.name, &planned.plan) {
+                return Ok((planned, whole.ended_by(error)?));
             }
-            if let Some(error) = held(&opened.name, &fresh.plan) {
-                return Err(error);
-            }
-            crash::point!("prune::looked");
-            let (turn, total) = (Instant::now(), done + fresh.plan.decisions.remove.len() as u64);
-            let report = prune::act(&fresh.plan, &catalog, at, now, &mut |report: &Report| {
+            let (turn, done) = (Instant::now(), whole.removed.len() as u64);
+            let report = prune::act(&planned.plan, &catalog, (at, from), now, &mut |report: &Report| {
                 progress.bytes(done + report.removed.len() as u64, Some(total), "snapshots");
                 turn.elapsed() < TURN && !cancel.is_cancelled()
             });
-            Ok((fresh, report))
-        })
+            from += report.steps;
+            gone = gone.wrapping_add(report.gone);
+            let vanished = report.refused.iter().any(|r| r.error.code() == Code::StoreVanished);
+            let over = !report.stopped || vanished || cancel.is_cancelled();
+            whole.append(report);
+            if over {
+                return Ok((planned, whole));
+            }
+            // Writers get their turn. If anything came of it, all is looked at again; nothing new may go then.
+            drop(tenancy.take());
+            std::thread::sleep(GAP);
+            let again = alone(opened, cancel).and_then(|only| {
+                tenancy = Some(only);
+                if catalog.is_still_so(gone)? {
+                    return Ok(None);
+                }
+                let again = self.look(opened, now, progress)?;
+                if is_part(&again.0.plan, &planned.plan) { Ok(Some(again)) } else { Err(changed(opened)) }
+            });
+            match again {
+                Ok(None) => {}
+                Ok(Some((fresh, seen, place))) => (planned, catalog, at, from, gone) = (fresh, seen, place, 0, 0),
+                Err(error) => return Ok((planned, whole.ended_by(error)?)),
+            }
+        }
     }
 
     fn look<'c>(
@@ -117,7 +140,7 @@ impl Pruner<'_> {
         let catalog = self.stores.read_with(opened, progress)?;
         // The own store is the first of those that could be read.
         let at = 0;
-        let lineage = own_lineage(self.stores, &catalog, self.node)?;
+        let lineage = self.lineage(&catalog)?;
         self.own_newest_is_there(opened, &catalog, lineage)?;
         let scope = opened.settings.scope;
         let found = match lineage {
@@ -154,6 +177,25 @@ impl Pruner<'_> {
             now,
         };
         Ok((planned, catalog, at))
+    }
+
+    /// Which cluster this node belongs to, by its own record or its member's word, never by what a store happens to hold:
+    /// another cluster may share that, and have a node of this name. `None` where there are no snapshots at all.
+    fn lineage(&self, catalog: &Catalog<'_>) -> Result<Option<LineageId>> {
+        if let Some(lineage) = self.stores.lineage().or(self.request.lineage) {
+            return Ok(Some(lineage));
+        }
+        let with = |l: &LineageId| catalog.entries(*l).any(|e| e.has_manifest());
+        let others: Vec<String> = catalog.lineages().filter(with).map(|l| l.to_string()).collect();
+        if others.is_empty() {
+            return Ok(None);
+        }
+        Err(Error::new(Code::ListingInDoubt, "tell which cluster this node belongs to", self.node.as_str())
+            .because(format!(
+                "its state directory remembers no snapshot; those in the stores ({}) may be another cluster's",
+                others.join(", ")
+            ))
+            .remedy("take a snapshot first: it tells which cluster is this node's"))
     }
 
     fn policy(&self, opened: &Opened, lineage: Option<LineageId>) -> Policy {
@@ -197,6 +239,12 @@ pub(super) fn frozen(settings: &Settings, opened: &Opened, lineage: Option<Linea
     freeze::longest(here.into_iter().chain(local))
 }
 
+fn changed(opened: &Opened) -> Error {
+    Error::new(Code::PlanChanged, "prune store", &opened.name)
+        .because("it is not what it was when the plan was made")
+        .remedy("look at the new plan with `refloat prune --dry-run`, then run it again")
+}
+
 /// Keeps writers out of a store, once they have ended.
 pub(super) fn alone(opened: &Opened, cancel: &CancellationToken) -> Result<Tenancy> {
     let begun = Instant::now();
@@ -213,35 +261,6 @@ pub(super) fn alone(opened: &Opened, cancel: &CancellationToken) -> Result<Tenan
                 .remedy("wait until it ends, then try again"));
         }
         std::thread::sleep(PAUSE);
-    }
-}
-
-/// Which cluster this node belongs to: the state remembers it, else the snapshots must leave no doubt. `None` where
-/// there are none.
-pub(super) fn own_lineage(stores: &OpenStores, catalog: &Catalog<'_>, node: &Node) -> Result<Option<LineageId>> {
-    if let Some(lineage) = stores.lineage() {
-        return Ok(Some(lineage));
-    }
-    let with = |own: bool| -> Vec<LineageId> {
-        let counts = |l: &LineageId| catalog.entries(*l).any(|e| e.has_manifest() && (!own || e.id().node() == node));
-        catalog.lineages().filter(counts).collect()
-    };
-    let candidates = match with(true) {
-        own if own.is_empty() => with(false),
-        own => own,
-    };
-    match candidates.as_slice() {
-        [] => Ok(None),
-        [one] => Ok(Some(*one)),
-        several => {
-            let names: Vec<String> = several.iter().map(ToString::to_string).collect();
-            Err(Error::new(Code::ListingInDoubt, "tell which cluster this node belongs to", node.as_str())
-                .because(format!(
-                    "the stores hold snapshots of several, and this node took none lately: {}",
-                    names.join(", ")
-                ))
-                .remedy("take a snapshot first: it tells which cluster is this node's"))
-        }
     }
 }
 

@@ -11,13 +11,12 @@ use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
 use super::progress::Progress;
-use super::prune::{alone, frozen, own_lineage};
+use super::prune::{GAP, TURN, alone, frozen};
 use super::stores::{OpenStores, Opened};
-use super::turns::{TURN, in_turns};
 use crate::catalog::prune::Report;
 use crate::catalog::prune::retire::{Retire, Retired, Which, act, find, leaves_a_backup};
 use crate::catalog::retention::holds_always;
-use crate::catalog::{Catalog, Node, SnapshotId, State};
+use crate::catalog::{Catalog, LineageId, Node, SnapshotId, State};
 use crate::config::Settings;
 use crate::crash;
 use crate::error::{Code, Error, Result};
@@ -46,24 +45,46 @@ impl Retirer<'_> {
         cancel: &CancellationToken,
     ) -> Result<Report> {
         let shown: HashSet<&SnapshotId> = agreed.snapshots.iter().map(|c| &c.id).collect();
-        let total = agreed.snapshots.len() as u64;
-        let turns = in_turns(cancel, |_: Option<&()>, done| {
-            let _alone = alone(opened, cancel)?;
-            let (fresh, catalog) = self.look(opened, now, progress)?;
-            if let Some(more) = fresh.snapshots.iter().find(|c| !shown.contains(&c.id)) {
-                return Err(Error::new(Code::PlanChanged, "retire in store", &opened.name)
-                    .because(format!("{} has come since it was shown", more.id))
-                    .remedy("look again with --dry-run"));
+        let mut whole = Report::default();
+        loop {
+            let done = whole.removed.len() as u64;
+            let report = match self.turn(opened, &shown, done, now, progress, cancel) {
+                Ok(report) => report,
+                Err(error) => return whole.ended_by(error),
+            };
+            let go_on = report.stopped && report.refused.is_empty() && report.worked() && !cancel.is_cancelled();
+            whole.append(report);
+            if !go_on {
+                return Ok(whole);
             }
-            crash::point!("retire::looked");
-            let begun = Instant::now();
-            let report = act(&fresh, &catalog, 0, now, &mut |report| {
-                progress.bytes(done + report.removed.len() as u64, Some(total), "snapshots");
-                begun.elapsed() < TURN && !cancel.is_cancelled()
-            });
-            Ok(((), report))
-        });
-        turns.map(|((), report)| report)
+            // Writers get their turn in between.
+            std::thread::sleep(GAP);
+        }
+    }
+
+    /// Looks, and removes for a few seconds what was `shown`.
+    fn turn(
+        &self,
+        opened: &Opened,
+        shown: &HashSet<&SnapshotId>,
+        done: u64,
+        now: Timestamp,
+        progress: &dyn Progress,
+        cancel: &CancellationToken,
+    ) -> Result<Report> {
+        let _alone = alone(opened, cancel)?;
+        let (fresh, catalog) = self.look(opened, now, progress)?;
+        if let Some(more) = fresh.snapshots.iter().find(|c| !shown.contains(&c.id)) {
+            return Err(Error::new(Code::PlanChanged, "retire in store", &opened.name)
+                .because(format!("{} has come since it was shown", more.id))
+                .remedy("look again with --dry-run"));
+        }
+        crash::point!("retire::looked");
+        let begun = Instant::now();
+        Ok(act(&fresh, &catalog, 0, now, &mut |report| {
+            progress.bytes(done + report.removed.len() as u64, Some(shown.len() as u64), "snapshots");
+            begun.elapsed() < TURN && !cancel.is_cancelled()
+        }))
     }
 
     fn look<'c>(
@@ -149,6 +170,35 @@ impl Retirer<'_> {
                 .refused(format!("somebody takes snapshots of it: {id} is younger than two slots of the schedule"))
                 .remedy("stop taking them, wait until two slots have passed, then try again")),
             None => Ok(()),
+        }
+    }
+}
+
+/// Which cluster this node may belong to: the state remembers it, else the snapshots must leave no doubt. `None` where
+/// there are none. Good enough to refuse by.
+fn own_lineage(stores: &OpenStores, catalog: &Catalog<'_>, node: &Node) -> Result<Option<LineageId>> {
+    if let Some(lineage) = stores.lineage() {
+        return Ok(Some(lineage));
+    }
+    let with = |own: bool| -> Vec<LineageId> {
+        let counts = |l: &LineageId| catalog.entries(*l).any(|e| e.has_manifest() && (!own || e.id().node() == node));
+        catalog.lineages().filter(counts).collect()
+    };
+    let candidates = match with(true) {
+        own if own.is_empty() => with(false),
+        own => own,
+    };
+    match candidates.as_slice() {
+        [] => Ok(None),
+        [one] => Ok(Some(*one)),
+        several => {
+            let names: Vec<String> = several.iter().map(ToString::to_string).collect();
+            Err(Error::new(Code::ListingInDoubt, "tell which cluster this node belongs to", node.as_str())
+                .because(format!(
+                    "the stores hold snapshots of several, and this node took none lately: {}",
+                    names.join(", ")
+                ))
+                .remedy("take a snapshot first: it tells which cluster is this node's"))
         }
     }
 }

@@ -9,6 +9,7 @@
 #[path = "../bed/mod.rs"]
 mod bed;
 mod measure;
+mod retention;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -23,6 +24,9 @@ fn main() {
     let wanted: Vec<String> = std::env::args().skip(1).collect();
     let all = wanted.is_empty();
     println!("# {} cores, etcd {}, {} turns each, medians (minimum to maximum)", cores(), Line::V36.version(), TURNS);
+    if all || wanted.iter().any(|w| w == "retention") {
+        retention::plan();
+    }
     if all || wanted.iter().any(|w| w == "large") {
         database("2 GB, 500,000 keys of 3.8 KB", &|fill| fill.large(500_000, 3_800));
     }

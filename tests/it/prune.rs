@@ -87,6 +87,14 @@ fn a_dry_run_shows_each_with_its_reasons_and_changes_nothing() {
     );
 }
 
+/// As if that snapshot had been removed by retention long ago.
+fn forget_newest(refloat: &Refloat) {
+    let file = refloat.state().join("stores.json");
+    let mut known: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    known["stores"][0].as_object_mut().unwrap().remove("newest_id").expect("the newest");
+    std::fs::write(file, known.to_string()).unwrap();
+}
+
 fn real_id(real: &Value) -> String {
     text(real, "id").to_owned()
 }
@@ -135,7 +143,8 @@ fn what_is_not_this_nodes_is_told_and_never_touched() {
         others.push(forge.make(&Like { node: "cp2", ..Like::ago(days * DAY) }));
         // Its name before it was renamed, and another cluster's node of the same name.
         others.push(forge.make(&Like { node: "old-name", ..Like::ago(days * DAY) }));
-        others.push(forge.make(&Like { lineage: Some("00000000000000ab"), ..Like::ago(days * DAY) }));
+        // A second later, so that no id is an own one's.
+        others.push(forge.make(&Like { lineage: Some("00000000000000ab"), ..Like::ago(days * DAY - 1) }));
     }
     let imported = json!({ "imported": { "from": "x.db", "at": "2020-01-01T00:00:00Z" } });
     let import = forge.make(&Like { timeline: 0, fields: imported, ..Like::ago(900 * DAY) });
@@ -170,7 +179,7 @@ fn a_clock_in_doubt_and_a_freeze_remove_nothing_and_say_so() {
     let forge = Forge::new(&refloat, &real);
     std::fs::remove_file(refloat.store().join(forge.lineage()).join(format!("snapshots/{}.json", real_id(&real))))
         .unwrap();
-    std::fs::remove_file(refloat.state().join("stores.json")).unwrap();
+    forget_newest(&refloat);
     let old: Vec<String> = (3..8).map(|h| forge.make(&Like::ago(h * HOUR))).collect();
     let held = |args: &[&str], word: &str| {
         let before: Vec<String> = files(&refloat.store()).into_iter().filter(|f| !f.ends_with("freeze.json")).collect();
@@ -294,4 +303,22 @@ fn limits_thin_the_oldest_first_and_stop_at_the_floor() {
     assert_eq!(ids(&least["plan"]["keep"]), set(&[&all[0], &all[1]]), "{least}");
     let conflict = text(&least["plan"]["conflicts"][0], "reason");
     assert!(conflict.contains("max_bytes"), "{conflict}");
+}
+
+#[test]
+fn without_a_memory_of_its_own_a_node_prunes_nobodys_snapshots() {
+    let (refloat, real) = crate::pattern::pattern();
+    let refloat = with_rules(refloat, LAST_2);
+    let forge = Forge::new(&refloat, &real);
+    (0..4).for_each(|h| drop(forge.make(&Like::ago(h * HOUR))));
+    // A new cluster's node of the same name, which has never taken one, in a store that both share.
+    std::fs::remove_file(refloat.state().join("stores.json")).unwrap();
+    let before = files(&refloat.store());
+    for how in ["--yes", "--dry-run"] {
+        let output = refloat.run(&["-o", "json", "prune", how]);
+        let error = error_of(&output);
+        assert_eq!((output.code, text(&error, "code")), (Some(75), "listing-in-doubt"), "{output}");
+        assert!(why(&error).contains(forge.lineage()) && text(&error, "remedy").contains("take a snapshot"), "{error}");
+    }
+    assert_eq!(files(&refloat.store()), before);
 }

@@ -1,4 +1,4 @@
-//! Everything below a directory, to be compared before and after: names as raw bytes, kinds, modes, content.
+//! Everything below a directory, to be compared before and after: names as raw bytes, kinds, modes, content, link counts.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -12,6 +12,8 @@ use sha2::Digest;
 pub struct Leaf {
     pub mode: u32,
     pub inode: u64,
+    /// Of a file; a directory's change with what is in it.
+    pub links: u64,
     /// A file's SHA-256 or a link's target.
     pub content: Vec<u8>,
 }
@@ -38,7 +40,8 @@ pub fn tree(root: &Path) -> Tree {
                 open.push(path.clone());
             }
             let name = path.strip_prefix(root).expect("below it").as_os_str().to_owned();
-            found.insert(name, Leaf { mode: meta.mode(), inode: meta.ino(), content });
+            let links = if meta.is_file() { meta.nlink() } else { 0 };
+            found.insert(name, Leaf { mode: meta.mode(), inode: meta.ino(), links, content });
         }
     }
     found

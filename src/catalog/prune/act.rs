@@ -1,10 +1,13 @@
 //! Does what a plan says, one removal after the other; a refusal of one leaves the others their turn.
 
+use std::cell::Cell;
+
 use jiff::Timestamp;
 
 use super::found::Leftover;
 use super::plan::Plan;
-use crate::catalog::index::{Catalog, CopyNames};
+use crate::catalog::copies::CopyNames;
+use crate::catalog::index::{Catalog, add_name};
 use crate::catalog::manifest::MAX_BYTES;
 use crate::catalog::names::{Name, TrashedName};
 use crate::catalog::retention::Trashed;
@@ -30,6 +33,10 @@ pub struct Report {
     pub freed: u64,
     /// Stopped before its end, by request or because writers wait.
     pub stopped: bool,
+    /// Steps that are behind it, refused ones too.
+    pub steps: usize,
+    /// The sum over the names that were taken away, see [`Catalog::is_still_so`].
+    pub gone: u64,
     /// What ended it after some of it was done.
     pub failed: Option<Error>,
 }
@@ -38,6 +45,15 @@ impl Report {
     /// Whether anything came of it.
     pub fn worked(&self) -> bool {
         !self.removed.is_empty() || !self.emptied.is_empty() || !self.cleaned.is_empty()
+    }
+
+    /// With the error that ended it; that error alone where nothing had been done.
+    pub fn ended_by(mut self, error: Error) -> Result<Report> {
+        if !self.worked() && self.refused.is_empty() {
+            return Err(error);
+        }
+        self.failed = Some(error);
+        Ok(self)
     }
 
     /// One step, if it is wanted; `false` when nothing more may be done.
@@ -52,6 +68,7 @@ impl Report {
             return false;
         }
         crash::point!("prune::step");
+        self.steps += 1;
         let Err(error) = step(self) else { return true };
         // The store is not what it was: nothing more is touched there.
         self.stopped = error.code() == Code::StoreVanished;
@@ -68,6 +85,8 @@ impl Report {
         self.to_trash = self.to_trash.saturating_add(more.to_trash);
         self.freed = self.freed.saturating_add(more.freed);
         self.stopped = more.stopped;
+        self.steps += more.steps;
+        self.gone = self.gone.wrapping_add(more.gone);
         self.failed = self.failed.take().or(more.failed);
     }
 }
@@ -88,11 +107,12 @@ pub struct Refused {
     pub error: Error,
 }
 
-/// Acts in the store at place `at` of the catalogue that the plan was made from. Before each step `go_on` is asked.
+/// Acts in the store at place `at` of the catalogue that the plan was made from, after the first `from` steps of it.
+/// Before each step `go_on` is asked.
 pub fn act(
     plan: &Plan,
     catalog: &Catalog<'_>,
-    at: u16,
+    (at, from): (u16, usize),
     now: Timestamp,
     go_on: &mut dyn FnMut(&Report) -> bool,
 ) -> Report {
@@ -101,7 +121,7 @@ pub fn act(
         return report;
     }
     let Some(store) = catalog.store(usize::from(at)) else { return report };
-    let work = Work { store, catalog, at, now };
+    let work = Work { store, catalog, at, now, gone: Cell::new(0) };
     let steps = plan.found.leftovers.iter().map(Step::Leftover);
     let steps =
         steps.chain(plan.decisions.empty.iter().filter_map(|e| plan.found.trash.get(e.trashed)).map(Step::Empty));
@@ -109,7 +129,7 @@ pub fn act(
         let candidate = plan.found.candidates.get(removal.candidate)?;
         Some(Step::Remove(candidate.lineage, &candidate.id, candidate.bytes, removal.at_once))
     }));
-    for step in steps {
+    for step in steps.skip(from) {
         let go_on = match step {
             Step::Leftover(leftover) => {
                 report.step(&leftover.name().to_string(), go_on, |report| work.clean(leftover, report))
@@ -125,6 +145,7 @@ pub fn act(
             break;
         }
     }
+    report.gone = work.gone.get();
     report
 }
 
@@ -140,6 +161,7 @@ pub(super) struct Work<'a> {
     pub catalog: &'a Catalog<'a>,
     pub at: u16,
     pub now: Timestamp,
+    pub gone: Cell<u64>,
 }
 
 impl Work<'_> {
@@ -204,7 +226,10 @@ impl Work<'_> {
             return self.delete(name).map(|()| false);
         }
         match self.store.rename(&name.to_string(), &to.to_string()) {
-            Ok(()) => Ok(true),
+            Ok(()) => {
+                self.count(name);
+                Ok(true)
+            }
             // Somebody else removed it: what was wanted is so.
             Err(e) if e.code() == Code::NotFound => Ok(true),
             Err(e) if is_out_of_space(&e) => self.delete(name).map(|()| false),
@@ -214,9 +239,17 @@ impl Work<'_> {
 
     fn delete(&self, name: &Name) -> Result<()> {
         match self.store.delete(&name.to_string()) {
+            Ok(()) => {
+                self.count(name);
+                Ok(())
+            }
             Err(e) if e.code() == Code::NotFound => Ok(()),
             other => other,
         }
+    }
+
+    fn count(&self, name: &Name) {
+        self.gone.set(add_name(self.gone.get(), Some(name), &name.to_string()));
     }
 
     /// The manifest goes last: while it lies there, the next run knows what was under way.
@@ -267,6 +300,23 @@ impl Work<'_> {
             Ok(_) => Err(Error::new(Code::ListingInDoubt, "clean up", name.to_string())
                 .because("a manifest has appeared")
                 .remedy("nothing: it stays")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_done_is_told_beside_what_ended_it() {
+        let error = || Error::new(Code::LockHeld, "prune store", "local");
+        assert_eq!(Report::default().ended_by(error()).unwrap_err().code(), Code::LockHeld);
+        let worked = Report { cleaned: vec!["a".into()], freed: 1, ..Report::default() };
+        let refused = Report { refused: vec![Refused { name: "a".into(), error: error() }], ..Report::default() };
+        for report in [worked, refused] {
+            let (freed, ended) = (report.freed, report.ended_by(error()).unwrap());
+            assert_eq!((ended.freed, ended.failed.map(|e| e.code())), (freed, Some(Code::LockHeld)));
         }
     }
 }

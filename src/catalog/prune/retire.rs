@@ -3,6 +3,7 @@
 //! In: a catalogue and what is to go. Out: a [`Retired`] that prints, then a [`Report`]. Nothing waits in the trash:
 //! the person was shown what goes. Pins hold here too, and what cannot be read stays.
 
+use std::cell::Cell;
 use std::collections::{BTreeSet, HashSet};
 
 use jiff::Timestamp;
@@ -164,7 +165,7 @@ pub fn act(
 ) -> Report {
     let mut report = Report::default();
     let Some(store) = catalog.store(usize::from(at)) else { return report };
-    let work = Work { store, catalog, at, now };
+    let work = Work { store, catalog, at, now, gone: Cell::new(0) };
     for c in retired.snapshots.iter().filter(|c| !c.pinned) {
         let step = |report: &mut Report| work.remove(c.lineage, &c.id, c.bytes, true, report);
         if !report.step(&format!("{}/{}", c.lineage, c.id), go_on, step) {

@@ -75,7 +75,7 @@ impl Wanted {
 
     fn run(&self, store: &dyn Store) -> Report {
         let catalog = Catalog::read(&[store]).unwrap();
-        act(&self.plan_of(&catalog), &catalog, 0, self.now, &mut |_| true)
+        act(&self.plan_of(&catalog), &catalog, (0, 0), self.now, &mut |_| true)
     }
 }
 
@@ -166,7 +166,7 @@ fn a_plan_changes_nothing_and_names_the_same_as_the_act() {
     let wanted = Wanted::new();
     let dry = DryRun::new(store);
     let catalog = Catalog::read(&[&dry as &dyn Store]).unwrap();
-    act(&wanted.plan_of(&catalog), &catalog, 0, wanted.now, &mut |_| true);
+    act(&wanted.plan_of(&catalog), &catalog, (0, 0), wanted.now, &mut |_| true);
     let moved = dry.planned().into_iter().filter(|p| matches!(p, Planned::Rename { .. })).count();
     assert_eq!((moved, dry.planned().len()), (7, 7));
     drop(catalog);
@@ -290,7 +290,7 @@ fn leftovers_of_this_node_go_and_those_of_others_stay() {
     let reads = store.reads.load(Ordering::Relaxed);
     let catalog = Catalog::read(&[&store as &dyn Store]).unwrap();
     store.publish(&mine);
-    let report = act(&wanted.plan_of(&catalog), &catalog, 0, wanted.now, &mut |_| true);
+    let report = act(&wanted.plan_of(&catalog), &catalog, (0, 0), wanted.now, &mut |_| true);
     assert_eq!((report.cleaned.len(), report.refused.len()), (0, 2));
     assert!(store.reads.load(Ordering::Relaxed) > reads);
     store.delete(&mine.name().to_string()).unwrap();
@@ -306,7 +306,7 @@ fn a_stop_ends_between_two_steps() {
     let (store, _) = store();
     let wanted = Wanted::new();
     let catalog = Catalog::read(&[&store as &dyn Store]).unwrap();
-    let report = act(&wanted.plan_of(&catalog), &catalog, 0, wanted.now, &mut |r| r.removed.len() < 2);
+    let report = act(&wanted.plan_of(&catalog), &catalog, (0, 0), wanted.now, &mut |r| r.removed.len() < 2);
     assert!(report.stopped && report.removed.len() == 2);
     assert_eq!(wanted.run(&store).removed.len(), 1);
 }
@@ -358,7 +358,7 @@ fn the_half_of_a_removal_goes_on_also_where_no_name_can_be_made_and_with_the_res
         }
         let wanted = Wanted { grace, ..Wanted::new() };
         let catalog = Catalog::read(&[&store as &dyn Store]).unwrap();
-        let report = act(&wanted.plan_of(&catalog), &catalog, 0, wanted.now, &mut |_| true);
+        let report = act(&wanted.plan_of(&catalog), &catalog, (0, 0), wanted.now, &mut |_| true);
         assert!(report.refused.is_empty() && report.cleaned.contains(&data.to_string()), "{report:?}");
         assert!(!store.has(&data.to_string()), "{grace} {full}");
         *store.names_left.lock().unwrap() = None;
@@ -368,5 +368,41 @@ fn the_half_of_a_removal_goes_on_also_where_no_name_can_be_made_and_with_the_res
             "{grace} {full}"
         );
         assert!(!wanted.plan(&store).changes(), "{grace} {full}");
+    }
+}
+
+#[test]
+fn between_two_turns_anything_that_came_of_writers_is_seen() {
+    for grace in [3600, 0] {
+        let (store, own) = store();
+        store.put_text(&snapshot(1, 40, 1, "cp1").data_name().to_string(), "half");
+        let wanted = Wanted { grace, ..Wanted::new() };
+        let catalog = Catalog::read(&[&store as &dyn Store]).unwrap();
+        let plan = wanted.plan_of(&catalog);
+        let (mut from, mut gone, mut turns, mut removed) = (0, 0u64, 0, 0);
+        loop {
+            let mut steps = 0;
+            let report = act(&plan, &catalog, (0, from), wanted.now, &mut |_| {
+                steps += 1;
+                steps < 2
+            });
+            (from, gone, turns) = (from + report.steps, gone.wrapping_add(report.gone), turns + 1);
+            removed += report.removed.len();
+            assert!(catalog.is_still_so(gone).unwrap(), "nothing but what this run did, turn {turns}");
+            let pin = Note::new(own[4].id.clone(), at(turns), node("cp1"), NoteBody::Pin { reason: None });
+            let pin = pin.name(LINEAGE).to_string();
+            for name in [&pin, "readme2.txt"] {
+                store.put_text(name, "x");
+                assert!(!catalog.is_still_so(gone).unwrap(), "{name}");
+                store.delete(name).unwrap();
+            }
+            store.delete(&own[4].name().to_string()).unwrap();
+            assert!(!catalog.is_still_so(gone).unwrap(), "a removal by somebody else");
+            store.publish(&own[4]);
+            if !report.stopped {
+                break;
+            }
+        }
+        assert_eq!((turns, removed), (4, 3), "a leftover and three snapshots, one a turn");
     }
 }

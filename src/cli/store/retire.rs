@@ -56,6 +56,7 @@ fn node(text: &str) -> std::result::Result<Node, String> {
 
 fn timeline(text: &str) -> std::result::Result<Which, String> {
     match text.parse::<TimelineId>() {
+        Ok(id) if id.is_imports() => Ok(Which::Number(id.number)),
         Ok(id) => Ok(Which::Named(id)),
         Err(_) => {
             let number = text.parse().ok().filter(|n| *n <= TimelineId::MAX_NUMBER);

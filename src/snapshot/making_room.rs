@@ -151,6 +151,9 @@ impl Asking<'_> {
         for refused in &report.refused {
             progress.warn(&format!("left {} in store {}: {}", refused.name, opened.name, refused.error.line()));
         }
+        if let Some(error) = &report.failed {
+            progress.warn(&format!("making room in store {} ended early: {}", opened.name, error.line()));
+        }
         let catalog = Catalog::read(&[&*opened.store as &dyn Store])?;
         match stores.rooms(&catalog, self.node, self.db_size).into_iter().find(|(o, _)| o.name == opened.name) {
             Some((_, room)) => room?.check(&opened.name),

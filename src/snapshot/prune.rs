@@ -3,7 +3,7 @@
 //! In: settings and what a person agreed to. Out: a plan a store, then what was done. The daemon, the command and a
 //! take that is short of space all go this way.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
@@ -73,7 +73,8 @@ impl Pruner<'_> {
     /// Looks again, holds the plan against the one that was agreed to, and acts. Gives the plan as it was then, which
     /// does the same.
     ///
-    /// `PlanChanged` when the store is not what it was; `LockHeld` when somebody writes there for too long.
+    /// `PlanChanged` when the store is not what it was; `LockHeld` when somebody writes there for too long. Once something
+    /// was done, such an error is in the report.
     pub fn act(
         &self,
         opened: &Opened,
@@ -91,8 +92,8 @@ impl Pruner<'_> {
         let (mut whole, mut from, mut gone) = (Report::default(), 0, 0u64);
         let total = planned.plan.decisions.remove.len() as u64;
         loop {
-            if let Some(hold) = planned.plan.decisions.hold.first() {
-                return Err(held(&opened.name, hold.say(&planned.plan.found.candidates)));
+            if let Some(error) = held(&opened.name, &planned.plan) {
+                return Ok((planned, whole.ended_by(error)?));
             }
             let (turn, done) = (Instant::now(), whole.removed.len() as u64);
             let report = prune::act(&planned.plan, &catalog, (at, from), now, &mut |report: &Report| {
@@ -110,13 +111,18 @@ impl Pruner<'_> {
             // Writers get their turn. If anything came of it, all is looked at again; nothing new may go then.
             drop(tenancy.take());
             std::thread::sleep(GAP);
-            tenancy = Some(alone(opened, cancel)?);
-            if !catalog.is_still_so(gone)? {
-                let (fresh, seen, place) = self.look(opened, now, progress)?;
-                if !is_part(&fresh.plan, &planned.plan) {
-                    return Err(changed(opened));
+            let again = alone(opened, cancel).and_then(|only| {
+                tenancy = Some(only);
+                if catalog.is_still_so(gone)? {
+                    return Ok(None);
                 }
-                (planned, catalog, at, from, gone) = (fresh, seen, place, 0, 0);
+                let again = self.look(opened, now, progress)?;
+                if is_part(&again.0.plan, &planned.plan) { Ok(Some(again)) } else { Err(changed(opened)) }
+            });
+            match again {
+                Ok(None) => {}
+                Ok(Some((fresh, seen, place))) => (planned, catalog, at, from, gone) = (fresh, seen, place, 0, 0),
+                Err(error) => return Ok((planned, whole.ended_by(error)?)),
             }
         }
     }
@@ -146,7 +152,7 @@ impl Pruner<'_> {
             used: found.usage.used,
             unfinished: found.usage.unfinished,
             free: space.map(|s| s.free),
-            reserved: space.map_or(0, |s| reserved(opened, s.total)),
+            reserved: space.map(|s| reserved(opened, s.total)).transpose()?.unwrap_or(0),
             coming: self.request.coming.0,
             coming_free: self.request.coming.1,
         };
@@ -157,7 +163,7 @@ impl Pruner<'_> {
                 .and_then(|newest| overdue(&self.settings.snapshot, newest)),
             clock_jump: self.stores.clock_jump(now),
             clock_trusted: self.request.clock_trusted,
-            freeze: self.freeze(opened, lineage),
+            freeze: frozen(self.settings, opened, lineage),
             space: figures,
         };
         let planned = Planned {
@@ -208,7 +214,8 @@ impl Pruner<'_> {
     /// store.
     fn own_newest_is_there(&self, opened: &Opened, catalog: &Catalog<'_>, lineage: Option<LineageId>) -> Result<()> {
         let Some(newest) = self.stores.newest(&opened.settings.path) else { return Ok(()) };
-        let reaches = |id: &SnapshotId| opened.settings.scope == Scope::Cluster || id.node() == self.node;
+        // By the name that this node had then: it may have a new one since.
+        let reaches = |id: &SnapshotId| opened.settings.scope == Scope::Cluster || id.node() == newest.node();
         let known = |l: LineageId| {
             catalog.entries(l).any(|e| *e.id() >= newest && reaches(e.id()) && catalog.has_manifest(l, e.id(), 0))
         };
@@ -219,16 +226,17 @@ impl Pruner<'_> {
             .because(format!("its list lacks {newest}, the newest that this node published there"))
             .remedy("see what happened to that store; a new `refloat snapshot take` makes its own snapshot the newest"))
     }
+}
 
-    fn freeze(&self, opened: &Opened, lineage: Option<LineageId>) -> Option<Freeze> {
-        let here = lineage.and_then(|l| freeze::in_store(&*opened.store, l));
-        let local = match Dir::open(&self.settings.paths.state) {
-            Ok(state) => freeze::in_state(&state),
-            Err(e) if e.code() == Code::NotFound => None,
-            Err(e) => Some(Freeze { until: None, reason: format!("the state directory cannot be read: {}", e.line()) }),
-        };
-        freeze::longest(here.into_iter().chain(local))
-    }
+/// The freeze that stands longest: of a lineage in this store, or of this node.
+pub(super) fn frozen(settings: &Settings, opened: &Opened, lineage: Option<LineageId>) -> Option<Freeze> {
+    let here = lineage.and_then(|l| freeze::in_store(&*opened.store, l));
+    let local = match Dir::open(&settings.paths.state) {
+        Ok(state) => freeze::in_state(&state),
+        Err(e) if e.code() == Code::NotFound => None,
+        Err(e) => Some(Freeze { until: None, reason: format!("the state directory cannot be read: {}", e.line()) }),
+    };
+    freeze::longest(here.into_iter().chain(local))
 }
 
 fn changed(opened: &Opened) -> Error {
@@ -270,19 +278,68 @@ fn overdue(snapshot: &SnapshotSettings, newest: Timestamp) -> Option<Timestamp> 
     snapshot.schedule.nth_after(newest, 2, &snapshot.timezone)
 }
 
-/// Whether one plan does nothing that the other one would not do.
+/// Whether one plan does nothing that the other one would not do; what would have waited in the trash still does.
 fn is_part(part: &Plan, whole: &Plan) -> bool {
-    fn removed(plan: &Plan) -> impl Iterator<Item = (LineageId, &SnapshotId)> {
-        plan.decisions.remove.iter().filter_map(|r| plan.found.candidates.get(r.candidate)).map(|c| (c.lineage, &c.id))
+    fn removed(plan: &Plan) -> impl Iterator<Item = ((LineageId, &SnapshotId), bool)> {
+        let candidate = |index: usize| plan.found.candidates.get(index).map(|c| (c.lineage, &c.id));
+        plan.decisions.remove.iter().filter_map(move |r| Some((candidate(r.candidate)?, r.at_once)))
     }
     fn emptied(plan: &Plan) -> impl Iterator<Item = (LineageId, &SnapshotId, Timestamp)> {
         plan.decisions.empty.iter().filter_map(|e| plan.found.trash.get(e.trashed)).map(|t| (t.lineage, &t.id, t.at))
     }
-    let (agreed, agreed_trash): (HashSet<_>, HashSet<_>) = (removed(whole).collect(), emptied(whole).collect());
-    removed(part).all(|r| agreed.contains(&r)) && emptied(part).all(|e| agreed_trash.contains(&e))
+    let (agreed, agreed_trash): (HashMap<_, _>, HashSet<_>) = (removed(whole).collect(), emptied(whole).collect());
+    let shown = |(id, at_once): ((LineageId, &SnapshotId), bool)| {
+        agreed.get(&id).is_some_and(|agreed_at_once| *agreed_at_once || !at_once)
+    };
+    removed(part).all(shown) && emptied(part).all(|e| agreed_trash.contains(&e))
 }
 
-/// Nothing may be removed now.
-pub fn held(store: &str, why: impl ToString) -> Error {
-    Error::new(Code::Held, "prune store", store).because(why.to_string())
+/// Why nothing may be removed now, and what ends the gravest of it.
+pub fn held(store: &str, plan: &Plan) -> Option<Error> {
+    let holds = &plan.decisions.hold;
+    let why: Vec<String> = holds.iter().map(|hold| hold.say(&plan.found.candidates).to_string()).collect();
+    let first = holds.first()?;
+    Some(Error::new(Code::Held, "prune store", store).because(why.join("; ")).remedy(first.remedy()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::TimelineId;
+    use crate::catalog::retention::{Decisions, Removal};
+
+    /// Removals by revision, each with whether it goes past the trash.
+    fn plan(removals: &[(i64, bool)]) -> Plan {
+        let (mut found, mut decisions) = (Found::default(), Decisions::default());
+        for (candidate, (revision, at_once)) in removals.iter().enumerate() {
+            let id = SnapshotId::new(1, *revision, Timestamp::UNIX_EPOCH, "cp1".parse().unwrap()).unwrap();
+            found.candidates.push(Candidate {
+                id,
+                lineage: LineageId([1; 8]),
+                timeline: TimelineId { number: 1, hex: [1; 4] },
+                state: State::Verified,
+                pinned: false,
+                imported: false,
+                finished_at: Timestamp::UNIX_EPOCH,
+                bytes: 1,
+            });
+            decisions.remove.push(Removal { candidate, reasons: Vec::new(), at_once: *at_once });
+        }
+        Plan { store: "a".into(), found, decisions, hash: Digest([0; 32]) }
+    }
+
+    #[test]
+    fn a_later_turn_does_only_what_was_agreed_to() {
+        let agreed = plan(&[(1, true), (2, false), (3, false)]);
+        for (part, want) in [
+            (&[][..], true),
+            (&[(2, false), (3, false)], true),
+            (&[(1, false)], true),
+            (&[(4, false)], false),
+            // It was to wait in the trash.
+            (&[(2, true)], false),
+        ] {
+            assert_eq!(is_part(&plan(part), &agreed), want, "{part:?}");
+        }
+    }
 }

@@ -10,7 +10,7 @@ use super::publish::StoreOutcome;
 use super::room::Room;
 use crate::catalog::prune::usage;
 use crate::catalog::{Catalog, LineageId, Manifest, Node, SnapshotId};
-use crate::config::{Settings, StoreSettings};
+use crate::config::{MinFree, Settings, StoreSettings, format_size, rounded_size};
 use crate::error::{Code, Error, Result};
 use crate::fs::{BootTime, Dir};
 use crate::store::{KnownStores, LocalStore, Mode, OpenStore, Store};
@@ -254,16 +254,25 @@ fn room(opened: &Opened, catalog: &Catalog<'_>, at: u16, node: &Node, db_size: u
         db_size,
         last: catalog.newest_sizes(at),
         space: space.map(|s| (s.total, s.free)),
-        reserved: space.map_or(0, |s| reserved(opened, s.total)),
+        reserved: space.map(|s| reserved(opened, s.total)).transpose()?.unwrap_or(0),
         max_bytes: opened.settings.max_bytes,
         used: usage(catalog, at, opened.settings.scope, node).used,
     })
 }
 
-/// Bytes of the store's file system, which has `total`, that are left to others.
-pub fn reserved(opened: &Opened, total: u64) -> u64 {
+/// Bytes of the store's file system, which has `total`, that are left to others. `Config` for more than it has: no
+/// removal can ever meet that, and each prune would go down to the floor in trying.
+pub fn reserved(opened: &Opened, total: u64) -> Result<u64> {
+    if let MinFree::Bytes(wanted) = opened.settings.min_free
+        && wanted > total
+    {
+        let (wanted, total) = (format_size(wanted), rounded_size(total));
+        return Err(Error::new(Code::Config, "keep space free beside store", &opened.name)
+            .because(format!("min_free = {wanted}, but its file system has {total} in all"))
+            .remedy("set a smaller min_free, or \"auto\""));
+    }
     let shared = NEIGHBOURS.iter().any(|path| shares_device(opened.store.dir(), Path::new(path)));
-    opened.settings.min_free.bytes(total, shared)
+    Ok(opened.settings.min_free.bytes(total, shared))
 }
 
 fn shares_device(dir: &Dir, path: &Path) -> bool {

@@ -18,7 +18,7 @@ const LINEAGE: &str = "aaaaaaaaaaaaaaaa";
 const OTHER: &str = "bbbbbbbbbbbbbbbb";
 
 /// The id and the manifest of the nth snapshot, one a minute.
-fn snapshot(lineage: &str, n: u64) -> (String, Value) {
+pub fn snapshot(lineage: &str, n: u64) -> (String, Value) {
     let at = jiff::Timestamp::from_second(1_700_000_000 + 60 * n as i64).expect("a time");
     let node = format!("cp{}", n % 3 + 1);
     let id = format!("0001-{n:020}-{}-{node}", at.strftime("%Y%m%dT%H%M%S000Z"));

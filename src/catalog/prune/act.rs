@@ -37,12 +37,23 @@ pub struct Report {
     pub steps: usize,
     /// The sum over the names that were taken away, see [`Catalog::is_still_so`].
     pub gone: u64,
+    /// What ended it after some of it was done.
+    pub failed: Option<Error>,
 }
 
 impl Report {
     /// Whether anything came of it.
     pub fn worked(&self) -> bool {
         !self.removed.is_empty() || !self.emptied.is_empty() || !self.cleaned.is_empty()
+    }
+
+    /// With the error that ended it; that error alone where nothing had been done.
+    pub fn ended_by(mut self, error: Error) -> Result<Report> {
+        if !self.worked() && self.refused.is_empty() {
+            return Err(error);
+        }
+        self.failed = Some(error);
+        Ok(self)
     }
 
     /// One step, if it is wanted; `false` when nothing more may be done.
@@ -76,6 +87,7 @@ impl Report {
         self.stopped = more.stopped;
         self.steps += more.steps;
         self.gone = self.gone.wrapping_add(more.gone);
+        self.failed = self.failed.take().or(more.failed);
     }
 }
 
@@ -288,6 +300,23 @@ impl Work<'_> {
             Ok(_) => Err(Error::new(Code::ListingInDoubt, "clean up", name.to_string())
                 .because("a manifest has appeared")
                 .remedy("nothing: it stays")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_done_is_told_beside_what_ended_it() {
+        let error = || Error::new(Code::LockHeld, "prune store", "local");
+        assert_eq!(Report::default().ended_by(error()).unwrap_err().code(), Code::LockHeld);
+        let worked = Report { cleaned: vec!["a".into()], freed: 1, ..Report::default() };
+        let refused = Report { refused: vec![Refused { name: "a".into(), error: error() }], ..Report::default() };
+        for report in [worked, refused] {
+            let (freed, ended) = (report.freed, report.ended_by(error()).unwrap());
+            assert_eq!((ended.freed, ended.failed.map(|e| e.code())), (freed, Some(Code::LockHeld)));
         }
     }
 }

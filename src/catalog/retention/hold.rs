@@ -1,7 +1,9 @@
 //! Why nothing at all may be removed now: a clock in doubt, a freeze, or nothing to fall back on.
 
+use jiff::Timestamp;
+
 use super::history::{Entry, History, TOLERANCE, Timeline, later};
-use super::input::Situation;
+use super::input::{Freeze, Situation};
 use super::reason::Hold;
 
 /// All of them, the gravest first; none: go ahead.
@@ -13,9 +15,7 @@ use super::reason::Hold;
 pub(super) fn holds(history: &History<'_>, situation: &Situation) -> Vec<Hold> {
     let mut holds = Vec::new();
     let Situation { now, overdue_at, clock_jump, clock_trusted, .. } = *situation;
-    if let Some(seconds) = clock_jump.filter(|jump| jump.unsigned_abs() > TOLERANCE.as_secs() && !clock_trusted) {
-        holds.push(Hold::ClockJumped { seconds });
-    }
+    holds.extend(jumped(clock_jump).filter(|_| !clock_trusted));
     let newest_by_time = history.backups().map(|(_, entry)| entry.is.id.taken_at()).max();
     match newest_by_time {
         None => holds.push(Hold::NothingVerified),
@@ -30,14 +30,28 @@ pub(super) fn holds(history: &History<'_>, situation: &Situation) -> Vec<Hold> {
         }
     }
     holds.extend(history.timelines.values().filter_map(|timeline| backwards(history, timeline, clock_trusted)));
-    if let Some(freeze) = &situation.freeze {
-        let expired = freeze.until.is_some_and(|until| until <= now);
-        // A clock in doubt ends no freeze, and any other hold is doubt enough.
-        if !expired || !holds.is_empty() {
-            holds.push(Hold::Frozen { until: freeze.until, reason: freeze.reason.clone(), expired });
-        }
-    }
+    let doubt = !holds.is_empty();
+    holds.extend(situation.freeze.as_ref().and_then(|freeze| frozen(freeze, now, doubt)));
     holds
+}
+
+/// What holds also what a person has named: a clock that was set, and a freeze.
+pub fn holds_always(clock_jump: Option<i64>, freeze: Option<&Freeze>, now: Timestamp) -> Vec<Hold> {
+    let mut holds: Vec<Hold> = jumped(clock_jump).into_iter().collect();
+    let doubt = !holds.is_empty();
+    holds.extend(freeze.and_then(|freeze| frozen(freeze, now, doubt)));
+    holds
+}
+
+fn jumped(clock_jump: Option<i64>) -> Option<Hold> {
+    let seconds = clock_jump.filter(|jump| jump.unsigned_abs() > TOLERANCE.as_secs())?;
+    Some(Hold::ClockJumped { seconds })
+}
+
+/// A clock in doubt ends no freeze, and any other hold is doubt enough.
+fn frozen(freeze: &Freeze, now: Timestamp, doubt: bool) -> Option<Hold> {
+    let expired = freeze.until.is_some_and(|until| until <= now);
+    (!expired || doubt).then(|| Hold::Frozen { until: freeze.until, reason: freeze.reason.clone(), expired })
 }
 
 /// The backup of a timeline with the latest time, where that is later than the newest one's.

@@ -36,5 +36,6 @@ mod testing;
 mod tests;
 
 pub use decide::decide;
+pub use hold::holds_always;
 pub use input::{Candidate, Freeze, Policy, Situation, Space, Trashed};
 pub use reason::{Beyond, Conflict, Decisions, Emptied, Emptying, Hold, Keep, Kept, OutOfReach, Removal, Remove, Slot};

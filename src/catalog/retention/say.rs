@@ -36,6 +36,24 @@ impl Hold {
     }
 }
 
+impl Hold {
+    /// What ends it.
+    pub fn remedy(&self) -> &'static str {
+        match self {
+            Hold::ClockJumped { .. } => "see that the clock is right, then take a snapshot: from then on it counts",
+            Hold::ClockBehind { .. } => {
+                "set the clock; if it is right, and was wrong when that snapshot was taken: --trust-clock"
+            }
+            Hold::Overdue { .. } => "take a snapshot; if the clock is right and none can be taken: --trust-clock",
+            Hold::TimesRunBackwards { .. } => {
+                "see that the clock is right, then take a snapshot: a later time settles it"
+            }
+            Hold::NothingVerified => "take a snapshot",
+            Hold::Frozen { .. } => "wait until it ends, or remove that freeze.json once what it protects is over",
+        }
+    }
+}
+
 impl Display for Slot {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

@@ -60,7 +60,7 @@ impl StoreRun {
 
     /// What went wrong as a whole; refusals of single ones aside.
     pub fn error(&self) -> Option<&Error> {
-        self.planned.as_ref().err()
+        self.planned.as_ref().err().or_else(|| self.report()?.failed.as_ref())
     }
 }
 
@@ -210,9 +210,26 @@ impl<'a> PruneDocument<'a> {
         })
     }
 
-    fn sum(&self, of: impl Fn(&Report) -> u64) -> u64 {
-        self.runs.iter().filter_map(StoreRun::report).map(of).fold(0, u64::saturating_add)
+    fn stores(&self) -> impl Iterator<Item = StoreRow<'a>> {
+        self.runs.iter().map(StoreRow::of)
     }
+
+    fn sums(&self) -> Sums {
+        let reports = || self.runs.iter().filter_map(StoreRun::report);
+        let planned = self.runs.iter().filter_map(|r| r.planned.as_ref().ok());
+        Sums {
+            to_trash: reports().map(|r| r.to_trash).fold(0, u64::saturating_add),
+            freed: reports().map(|r| r.freed).fold(0, u64::saturating_add),
+            foreign: planned.map(|p| p.foreign).sum(),
+        }
+    }
+}
+
+/// Over all stores.
+struct Sums {
+    to_trash: u64,
+    freed: u64,
+    foreign: u64,
 }
 
 fn keep_row<'a>(store: &'a str, plan: &Plan, kept: &Kept) -> Option<KeepRow<'a>> {
@@ -261,17 +278,36 @@ impl Serialize for PlanObject<'_> {
 
 impl Serialize for PruneDocument<'_> {
     fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
-        let foreign: u64 = self.runs.iter().filter_map(|r| r.planned.as_ref().ok()).map(|p| p.foreign).sum();
         let mut document = out.serialize_map(None)?;
         document.serialize_entry("schema", &SCHEMA)?;
         document.serialize_entry("dry_run", &self.dry_run)?;
         document.serialize_entry("plan", &PlanObject(self))?;
         document.serialize_entry("removed", &Each(|| self.removed()))?;
-        document.serialize_entry("to_trash", &self.sum(|r| r.to_trash))?;
-        document.serialize_entry("freed", &self.sum(|r| r.freed))?;
+        let Sums { to_trash, freed, foreign } = self.sums();
+        document.serialize_entry("to_trash", &to_trash)?;
+        document.serialize_entry("freed", &freed)?;
         document.serialize_entry("foreign", &foreign)?;
-        document.serialize_entry("stores", &Each(|| self.runs.iter().map(StoreRow::of)))?;
+        document.serialize_entry("stores", &Each(|| self.stores()))?;
         document.end()
+    }
+}
+
+/// The last JSON line: what is no element of a list.
+struct Rest<'a>(&'a PruneDocument<'a>);
+
+impl Serialize for Rest<'_> {
+    fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
+        let d = self.0;
+        let Sums { to_trash, freed, foreign } = d.sums();
+        let mut rest = out.serialize_struct("rest", 7)?;
+        rest.serialize_field("schema", &SCHEMA)?;
+        rest.serialize_field("dry_run", &d.dry_run)?;
+        rest.serialize_field("hash", &d.hash)?;
+        rest.serialize_field("to_trash", &to_trash)?;
+        rest.serialize_field("freed", &freed)?;
+        rest.serialize_field("foreign", &foreign)?;
+        rest.serialize_field("stores", &Each(|| d.stores()))?;
+        rest.end()
     }
 }
 
@@ -355,7 +391,7 @@ fn scope(scope: Scope) -> &'static str {
 impl Streamed for PruneDocument<'_> {
     fn table(&self, out: &mut dyn Write) -> io::Result<()> {
         for run in self.runs {
-            store_table(run, out)?;
+            store_table(run, self.dry_run, out)?;
         }
         let plans = || self.runs.iter().filter_map(StoreRun::plan);
         if plans().any(Plan::changes) && self.runs.iter().all(|run| run.done.is_none()) {
@@ -382,11 +418,12 @@ impl Streamed for PruneDocument<'_> {
         self.leftovers().try_for_each(|row| line(out, &Act { act: "leftover", row }))?;
         self.held().try_for_each(|row| line(out, &Act { act: "held", row }))?;
         self.conflicts().try_for_each(|row| line(out, &Act { act: "conflict", row }))?;
-        self.removed().try_for_each(|row| line(out, &Act { act: "removed", row }))
+        self.removed().try_for_each(|row| line(out, &Act { act: "removed", row }))?;
+        line(out, &Rest(self))
     }
 }
 
-fn store_table(run: &StoreRun, out: &mut dyn Write) -> io::Result<()> {
+fn store_table(run: &StoreRun, dry_run: bool, out: &mut dyn Write) -> io::Result<()> {
     let Ok(planned) = &run.planned else {
         return writeln!(out, "store {}: no plan", run.name);
     };
@@ -404,7 +441,7 @@ fn store_table(run: &StoreRun, out: &mut dyn Write) -> io::Result<()> {
         reasons.iter().try_for_each(|line| writeln!(out, "{:1$}{line}", "", REASONS.start))
     };
     // A journal has the plan's removals each time; what stays is for whoever asks with a dry run.
-    let shown = if run.done.is_some() { &[][..] } else { keep.as_slice() };
+    let shown = if dry_run { keep.as_slice() } else { &[] };
     for kept in shown.iter().filter_map(|k| keep_row(&run.name, plan, k)) {
         row("keep", &kept.id, kept.state.word(), kept.bytes, &kept.reasons)?;
     }

@@ -94,8 +94,11 @@ pub async fn run(args: PruneArgs, context: &Context) -> Result<Ending> {
     .await?;
     let hash = overall(&runs);
     if let Some(wanted) = args.plan.filter(|wanted| !hash.to_string().starts_with(wanted)) {
+        // Without the stores that failed it is another plan.
+        let failures: String =
+            runs.iter().filter_map(StoreRun::error).map(|e| format!("; not in it: {}", e.line())).collect();
         return Err(Error::new(Code::PlanChanged, "prune by plan", wanted)
-            .because(format!("the plan is now {hash}"))
+            .because(format!("the plan is now {hash}{failures}"))
             .remedy("look at it with `refloat prune --dry-run`"));
     }
     let acts = |run: &StoreRun| run.planned.as_ref().is_ok_and(|p| p.plan.changes() && !p.plan.held());
@@ -105,8 +108,9 @@ pub async fn run(args: PruneArgs, context: &Context) -> Result<Ending> {
     if !args.yes {
         stream::print(&context.output, &PruneDocument { runs: &runs, hash, dry_run: true })?;
     }
-    let names: Vec<&str> = runs.iter().filter(|run| acts(run)).map(|run| run.name.as_str()).collect();
-    if !confirm(&question(&runs), args.yes, "prune store", &names.join(", "))? {
+    let acting: Vec<&StoreRun> = runs.iter().filter(|run| acts(run)).collect();
+    let names: Vec<&str> = acting.iter().map(|run| run.name.as_str()).collect();
+    if !confirm(&question(&acting), args.yes, "prune store", &names.join(", "))? {
         return Ok(Ending::Good);
     }
     let (progress, token) = (context.progress.clone(), cancel.clone());
@@ -153,20 +157,22 @@ impl Work {
     }
 }
 
-fn question(runs: &[StoreRun]) -> String {
+/// About those stores in which something will be done.
+fn question(runs: &[&StoreRun]) -> String {
     let mut parts = Vec::new();
     for run in runs {
         let Ok(planned) = &run.planned else { continue };
         let (trash, now) = planned.plan.removed_bytes();
         let emptied = planned.plan.emptied_bytes();
-        let removed = planned.plan.decisions.remove.len();
+        let (removed, leftovers) = (planned.plan.decisions.remove.len(), planned.plan.found.leftovers.len());
         parts.push(format!(
-            "store {}: remove {} ({} into the trash, {} at once), empty {} of the trash",
+            "store {}: remove {} ({} into the trash, {} at once), empty {} of the trash, clean up {}",
             run.name,
             count(removed, "snapshot"),
             size(trash),
             size(now),
-            size(emptied)
+            size(emptied),
+            count(leftovers, "leftover")
         ));
     }
     format!("{}. Go on?", parts.join("; "))
@@ -190,10 +196,9 @@ fn end(runs: &[StoreRun], hash: Digest, dry_run: bool, context: &Context) -> Res
             .remedy("look at what stands there; everything else was done"));
     }
     let plans = || runs.iter().filter_map(|run| run.planned.as_ref().ok().map(|p| (run, &p.plan)));
-    if let Some((run, plan)) = plans().find(|(_, plan)| plan.held() && plan.changes()) {
-        let why: Vec<String> = plan.decisions.hold.iter().map(|h| h.say(&plan.found.candidates).to_string()).collect();
-        return Err(held(&run.name, why.join("; "))
-            .remedy("take a snapshot, or wait for the freeze to end; --trust-clock if only the schedule was missed"));
+    let mut held = plans().filter(|(_, plan)| plan.changes()).filter_map(|(run, plan)| held(&run.name, plan));
+    if let Some(error) = held.next() {
+        return Err(error);
     }
     let changes = dry_run && plans().any(|(_, plan)| plan.changes());
     Ok(if changes { Ending::Bad(Exit::Changes) } else { Ending::Good })

@@ -5,10 +5,11 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::catalog::prune::Report;
-use crate::catalog::prune::retire::{Retire, Retired};
+use crate::catalog::prune::retire::{Retire, Retired, Which};
 use crate::catalog::{LineageId, Node, TimelineId};
 use crate::cli::confirm::confirm;
 use crate::cli::context::{Context, Ending, aside};
+use crate::cli::failure::ErrorDocument;
 use crate::cli::output::{Document, SCHEMA, count, printable, size};
 use crate::error::{Code, Error, Exit, Result};
 use crate::snapshot::retire::Retirer;
@@ -25,15 +26,15 @@ Examples:
   refloat store retire 3f0e8a526c1d4b7e --timeline 0   only imports
   refloat store retire 3f0e8a526c1d4b7e --node old     only what a node took that is gone or has a new name
 
-It goes at once, not by way of the trash. Refused: the lineage that this node takes snapshots of, one that somebody
-took a snapshot of lately, and pinned snapshots.")]
+It goes at once, not by way of the trash. Refused: the newest timeline of the lineage that this node takes snapshots of,
+the last verified snapshot of it, what somebody took a snapshot of lately, and pinned snapshots.")]
 pub struct RetireArgs {
     /// 16 hexadecimal digits, see `refloat snapshot list --all-lineages`
     #[arg(value_name = "LINEAGE", value_parser = lineage)]
     pub lineage: LineageId,
     /// Only this timeline: its number, or number and name as a snapshot shows them
     #[arg(long, value_name = "NUMBER", value_parser = timeline)]
-    pub timeline: Option<u16>,
+    pub timeline: Option<Which>,
     /// Only what this node took
     #[arg(long, value_name = "NAME", value_parser = node)]
     pub node: Option<Node>,
@@ -53,11 +54,13 @@ fn node(text: &str) -> std::result::Result<Node, String> {
     text.parse().map_err(|e: crate::catalog::value::ValueError| e.to_string())
 }
 
-fn timeline(text: &str) -> std::result::Result<u16, String> {
+fn timeline(text: &str) -> std::result::Result<Which, String> {
     match text.parse::<TimelineId>() {
-        Ok(id) => Ok(id.number),
+        Ok(id) if id.is_imports() => Ok(Which::Number(id.number)),
+        Ok(id) => Ok(Which::Named(id)),
         Err(_) => {
-            text.parse().ok().filter(|n| *n <= TimelineId::MAX_NUMBER).ok_or_else(|| "a number up to 9999".into())
+            let number = text.parse().ok().filter(|n| *n <= TimelineId::MAX_NUMBER);
+            number.map(Which::Number).ok_or_else(|| "a number up to 9999, or a timeline such as 0002-c39caf6b".into())
         }
     }
 }
@@ -84,10 +87,12 @@ struct RetiredStore {
     bytes: u64,
     /// Stay.
     unreadable: Vec<String>,
-    /// `null` in a dry run.
+    /// `null` in a dry run, and where nothing was begun.
     removed: Option<usize>,
     freed: u64,
     refused: Vec<String>,
+    /// Why nothing was done, or no more.
+    error: Option<ErrorDocument>,
 }
 
 impl Document for RetireDocument {
@@ -110,6 +115,9 @@ impl Document for RetireDocument {
             for refused in &store.refused {
                 text.push_str(&format!("  REFUSED: {}\n", printable(refused)));
             }
+            if store.error.is_some() {
+                text.push_str("  FAILED: see the error\n");
+            }
         }
         text
     }
@@ -119,7 +127,17 @@ impl Document for RetireDocument {
 struct Part {
     name: String,
     retired: Retired,
-    report: Option<Report>,
+    done: Option<Result<Report>>,
+}
+
+impl Part {
+    /// Why nothing was done, or no more.
+    fn error(&self) -> Option<&Error> {
+        match self.done.as_ref()? {
+            Ok(report) => report.failed.as_ref(),
+            Err(error) => Some(error),
+        }
+    }
 }
 
 pub async fn retire(args: RetireArgs, context: &Context) -> Result<Ending> {
@@ -136,7 +154,7 @@ pub async fn retire(args: RetireArgs, context: &Context) -> Result<Ending> {
         let mut parts = Vec::new();
         for opened in stores.good() {
             let retired = retirer.plan(opened, Timestamp::now(), &*progress)?;
-            parts.push(Part { name: opened.name.clone(), retired, report: None });
+            parts.push(Part { name: opened.name.clone(), retired, done: None });
         }
         Ok((stores, all, settings, node, parts))
     })
@@ -145,7 +163,7 @@ pub async fn retire(args: RetireArgs, context: &Context) -> Result<Ending> {
         schema: SCHEMA,
         dry_run: args.dry_run,
         lineage: what.lineage.to_string(),
-        timeline: what.timeline,
+        timeline: what.timeline.map(Which::number),
         node: what.node.as_ref().map(ToString::to_string),
         stores: parts.iter().map(shown).collect(),
     };
@@ -174,7 +192,8 @@ pub async fn retire(args: RetireArgs, context: &Context) -> Result<Ending> {
         let mut parts = parts;
         for part in &mut parts {
             let Some(opened) = stores.good().find(|s| s.name == part.name) else { continue };
-            part.report = Some(retirer.act(opened, &part.retired, Timestamp::now(), &*progress, &token)?);
+            // What happened in one store is told, also when another one fails.
+            part.done = Some(retirer.act(opened, &part.retired, Timestamp::now(), &*progress, &token));
         }
         Ok(parts)
     })
@@ -183,6 +202,14 @@ pub async fn retire(args: RetireArgs, context: &Context) -> Result<Ending> {
     if cancel.is_cancelled() {
         return Err(Error::new(Code::Canceled, "retire lineage", what.lineage.to_string())
             .remedy("run it again: it goes on where it stopped"));
+    }
+    let mut failed = None;
+    for error in parts.iter().filter_map(Part::error) {
+        failed = failed.or(Some(error.exit()));
+        context.fail(error);
+    }
+    if let Some(exit) = failed {
+        return Ok(Ending::Bad(exit));
     }
     let refused: Vec<String> = parts.iter().flat_map(|part| shown(part).refused).collect();
     if refused.is_empty() {
@@ -194,7 +221,8 @@ pub async fn retire(args: RetireArgs, context: &Context) -> Result<Ending> {
 }
 
 fn shown(part: &Part) -> RetiredStore {
-    let Part { name, retired, report } = part;
+    let Part { name, retired, done } = part;
+    let report = done.as_ref().and_then(|done| done.as_ref().ok());
     let refused = report.iter().flat_map(|r| &r.refused).map(|r| format!("{}: {}", r.name, r.error.line()));
     RetiredStore {
         name: name.clone(),
@@ -202,8 +230,9 @@ fn shown(part: &Part) -> RetiredStore {
         others: retired.strays.len() + retired.trash.len() + retired.files.len(),
         bytes: retired.bytes(),
         unreadable: retired.unreadable.iter().map(|u| format!("{}: {}", u.name, u.reason)).collect(),
-        removed: report.as_ref().map(|r| r.removed.len()),
-        freed: report.as_ref().map_or(0, |r| r.freed),
+        removed: report.map(|r| r.removed.len()),
+        freed: report.map_or(0, |r| r.freed),
         refused: refused.collect(),
+        error: part.error().map(ErrorDocument::from),
     }
 }

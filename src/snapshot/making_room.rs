@@ -63,7 +63,8 @@ impl Asking<'_> {
         // Two that the cluster's id fits leave a doubt.
         let lineage = ours.first().filter(|_| ours.len() == 1).copied();
         for (opened, room, error) in short {
-            let request = Request { coming: (room.expected(), room.needed()), lineage, ..Request::default() };
+            let request =
+                Request { coming: (room.expected(), room.needed()), for_a_take: true, lineage, ..Request::default() };
             let made = self.make(stores, opened, request, error, progress, cancel);
             rooms.push((opened.name.clone(), made.map(|()| (room.expected(), room.needed()))));
         }

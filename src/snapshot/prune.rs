@@ -35,6 +35,8 @@ pub struct Request {
     pub clock_trusted: bool,
     /// The lineage of the own member's cluster, where it was asked; the node's own record comes first.
     pub lineage: Option<LineageId>,
+    /// It makes room for a snapshot that is about to be taken: that none was for long holds nothing then.
+    pub for_a_take: bool,
     /// What a snapshot that is about to be taken will store, and what must be free for it meanwhile, in bytes.
     pub coming: (u64, u64),
 }
@@ -156,14 +158,25 @@ impl Pruner<'_> {
             coming: self.request.coming.0,
             coming_free: self.request.coming.1,
         };
-        let policy = self.policy(opened, lineage);
+        let mut policy = self.policy(opened, lineage);
+        let newest = newest_verified(&found.candidates, &policy);
+        let mut overdue_at = newest.and_then(|newest| overdue(&self.settings.snapshot, newest));
+        let mut freeze = frozen(self.settings, opened, lineage);
+        if self.request.for_a_take && overdue_at.is_some_and(|at| now >= at) {
+            // Snapshots are overdue because they find no room: that must not keep them from getting it. Ages do not
+            // count from the clock, and what does is taken for not over: a freeze, and the grace of the trash.
+            overdue_at = None;
+            freeze.iter_mut().for_each(|freeze| freeze.until = None);
+            if !policy.trash_grace.is_zero() {
+                policy.trash_grace = Duration::MAX;
+            }
+        }
         let situation = Situation {
             now,
-            overdue_at: newest_verified(&found.candidates, &policy)
-                .and_then(|newest| overdue(&self.settings.snapshot, newest)),
+            overdue_at,
             clock_jump: self.stores.clock_jump(now),
             clock_trusted: self.request.clock_trusted,
-            freeze: frozen(self.settings, opened, lineage),
+            freeze,
             space: figures,
         };
         let planned = Planned {

@@ -248,7 +248,7 @@ fn a_take_that_is_short_of_space_thins_by_the_plan_or_leaves_all() {
     let cluster = Cluster::start(Line::V36);
     Fill::new(&cluster).kubernetes(50);
     const MIB: u64 = 1 << 20;
-    for case in ["thins", "forgotten", "pinned", "held", "another cluster's"] {
+    for case in ["thins", "forgotten", "after an outage", "pinned", "frozen", "another cluster's"] {
         let (refloat, real) = match case {
             "another cluster's" => pattern_for(cluster.node(0).client_url()),
             _ => {
@@ -263,7 +263,8 @@ fn a_take_that_is_short_of_space_thins_by_the_plan_or_leaves_all() {
         fs::rename(&store, refloat.dir().join("aside")).unwrap();
         std::os::unix::fs::symlink(disk.path(), &store).unwrap();
         let forge = Forge::new(&refloat, &real);
-        let late = if case == "held" { 30 * HOUR } else { 0 };
+        // No snapshot for long holds nothing here, but ends no freeze either.
+        let late = if matches!(case, "after an outage" | "frozen") { 30 * HOUR } else { 0 };
         let fields = json!({ "size": { "db": real["size"]["db"], "stored": 60 * MIB } });
         let big: Vec<String> =
             (1..4).rev().map(|n| forge.make(&Like { fields: fields.clone(), ..Like::ago(n * HOUR + late) })).collect();
@@ -275,6 +276,16 @@ fn a_take_that_is_short_of_space_thins_by_the_plan_or_leaves_all() {
             }
         }
         let newest = forge.make(&Like::ago(late));
+        if late > 0 {
+            for end in ["json", "db.zst"] {
+                let name = format!("snapshots/{}.{end}", text(&real, "id"));
+                fs::remove_file(store.join(forge.lineage()).join(name)).unwrap();
+            }
+        }
+        if case == "frozen" {
+            let over = r#"{"schema":1,"until":"2020-01-01T00:00:00Z","reason":"a restore"}"#;
+            fs::write(store.join(forge.lineage()).join("freeze.json"), over).unwrap();
+        }
         let before = files(&store);
         if matches!(case, "forgotten" | "another cluster's") {
             fs::remove_file(refloat.state().join("stores.json")).unwrap();
@@ -282,10 +293,10 @@ fn a_take_that_is_short_of_space_thins_by_the_plan_or_leaves_all() {
         let output = refloat.run(&["-o", "json", "snapshot", "take"]);
         match case {
             // Without a memory the member tells which cluster it is.
-            "thins" | "forgotten" => {
+            "thins" | "forgotten" | "after an outage" => {
                 let document = output.document();
                 assert_eq!(output.code, Some(0), "{output}");
-                let said = "removed 2 snapshots";
+                let said = if late > 0 { "removed 1 snapshots" } else { "removed 2 snapshots" };
                 assert!(output.stderr.contains(said), "{said} in {output}");
                 let now = listed(&refloat, &["--all-lineages"]);
                 assert!(!now.contains(&big[0]) && now.contains(&big[1]) && now.contains(&big[2]), "{now:?}");
@@ -299,7 +310,7 @@ fn a_take_that_is_short_of_space_thins_by_the_plan_or_leaves_all() {
                 let said = why(&error_of(&output));
                 assert!(said.contains("are needed") && said.contains("min_free"), "{output}");
             }
-            "held" => assert!(output.stderr.contains("two more were due by"), "{output}"),
+            "frozen" => assert!(output.stderr.contains("a restore"), "{output}"),
             _ => assert!(output.stderr.contains("may be another cluster's"), "{output}"),
         }
         assert_eq!((output.code, &error_of(&output)["code"]), (Some(73), &json!("too-little-space")), "{output}");

@@ -87,6 +87,9 @@ impl Process {
         });
         *lock(&self.thaw) = Some(cancel);
         signal(&self.child, self.pid, Signal::SIGSTOP);
+        // The signal is sent at once and obeyed a moment later, thread by thread: until then it may still answer.
+        let deadline = Instant::now() + Duration::from_secs(10);
+        until(deadline, || is_stopped(self.pid).then_some(())).expect("every thread stands still");
     }
 
     pub fn thaw(&self) {
@@ -137,6 +140,17 @@ fn signal(child: &Mutex<Child>, pid: Pid, signal: Signal) {
     if child.try_wait().expect("wait for a child").is_none() {
         kill(pid, signal).expect("signal an own child");
     }
+}
+
+/// Whether no thread of a process runs any more; one that has ended never will.
+fn is_stopped(pid: Pid) -> bool {
+    let Ok(threads) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return true };
+    threads.flatten().all(|thread| {
+        let stat = std::fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+        // The state stands behind the name, which is in brackets and may hold anything.
+        let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
+        state.is_none_or(|state| matches!(state, 'T' | 't' | 'Z' | 'X'))
+    })
 }
 
 /// Inodes of the sockets that listen on a port of any IPv4 address.

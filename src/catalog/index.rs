@@ -14,12 +14,8 @@ use super::manifest::Codec;
 use super::names::Name;
 use super::value::{LineageId, Node, TimelineId};
 use crate::error::{Code, Error, Result};
-use crate::store::{Entry as ListedEntry, Store};
+use crate::store::{Entry as ListedEntry, Store, each_entry};
 
-/// Names in the first request, and at most. A local store reads its directories anew for each page and holds all names
-/// that are still to come meanwhile: so few pages, and the smaller the more there is to come.
-const FIRST_PAGE: usize = 1000;
-const LARGEST_PAGE: usize = 50_000;
 /// More foreign names than this are counted, not kept.
 const MAX_FOREIGN_NAMES: usize = 10_000;
 
@@ -146,9 +142,11 @@ impl<'a> Catalog<'a> {
     fn with_store(mut self, at: usize, store: &'a dyn Store, nodes: &mut HashSet<Node>) -> Result<Self> {
         self.stores.push(store);
         let mut foreign = 0;
-        let index = u16::try_from(at).map_err(|_| doubt(store, "more stores than can be numbered"))?;
+        let index = u16::try_from(at).map_err(|_| {
+            Error::new(Code::ListingInDoubt, "read list", store.location()).because("more stores than can be numbered")
+        })?;
         let mut sum = 0;
-        each_name(store, &mut |entry| {
+        each_entry(store, &mut |entry| {
             let name = if entry.irregular { None } else { Name::parse(&entry.name) };
             sum = add_name(sum, name.as_ref(), &entry.name);
             match name {
@@ -174,7 +172,7 @@ impl<'a> Catalog<'a> {
     pub fn is_still_so(&self, gone: u64) -> Result<bool> {
         for (at, store) in self.stores.iter().enumerate() {
             let mut sum = if at == 0 { gone } else { 0 };
-            each_name(*store, &mut |entry| {
+            each_entry(*store, &mut |entry| {
                 let name = if entry.irregular { None } else { Name::parse(&entry.name) };
                 sum = add_name(sum, name.as_ref(), &entry.name);
             })?;
@@ -238,38 +236,6 @@ impl<'a> Catalog<'a> {
         match self.copies.last_mut() {
             Some(last) if last.key() == copy.key() => last.absorb(&copy),
             _ => self.copies.push(copy),
-        }
-    }
-}
-
-/// Nothing may be concluded from such a list.
-fn doubt(store: &dyn Store, why: &str) -> Error {
-    Error::new(Code::ListingInDoubt, "read list", store.location())
-        .because(why.to_string())
-        .remedy("try again; nothing is concluded from this list")
-}
-
-/// All names of a store, page by page.
-fn each_name(store: &dyn Store, see: &mut dyn FnMut(ListedEntry)) -> Result<()> {
-    let mut last: Option<String> = None;
-    let mut after: Option<String> = None;
-    let mut size = FIRST_PAGE;
-    loop {
-        let page = store.list("", after.as_deref(), size)?;
-        size = LARGEST_PAGE.min(size * 2);
-        for entry in page.entries {
-            if last.as_ref().is_some_and(|l| *l >= entry.name) {
-                return Err(doubt(store, "names come twice or out of order"));
-            }
-            last = Some(entry.name.clone());
-            see(entry);
-        }
-        match page.next {
-            None => return Ok(()),
-            Some(next) if after.as_ref().is_some_and(|a| *a >= next) => {
-                return Err(doubt(store, "the list does not go on"));
-            }
-            next => after = next,
         }
     }
 }

@@ -12,7 +12,6 @@ use serde::Serialize;
 use super::index::{Catalog, Entry};
 use super::load::Loaded;
 use super::names::Name;
-use super::shown::Shown;
 use super::value::{LineageId, Node};
 
 /// Which lineages to show.
@@ -66,19 +65,6 @@ pub struct OtherLineage {
     pub snapshots: u64,
     /// Bytes of all its data objects, over all stores.
     pub stored: u64,
-}
-
-/// A whole listing; for many thousand snapshots walk a [`Catalog`] instead.
-#[derive(Debug, Clone, Default)]
-pub struct Listing {
-    /// Newest first.
-    pub snapshots: Vec<Shown>,
-    pub foreign: u64,
-    pub foreign_names: Vec<ForeignName>,
-    pub unfinished: Vec<Unfinished>,
-    pub unreadable: Vec<Unreadable>,
-    /// Lineages with snapshots that the filter left out.
-    pub other_lineages: Vec<OtherLineage>,
 }
 
 impl Catalog<'_> {
@@ -152,23 +138,6 @@ impl Catalog<'_> {
         }
         list
     }
-
-    /// Everything at once; memory grows with the number of snapshots.
-    pub fn listing(&self, filter: &Filter, own: &Node) -> Listing {
-        let chosen = self.chosen(filter, own);
-        let mut listing = Listing {
-            other_lineages: self.others(&chosen),
-            foreign: self.foreign(),
-            foreign_names: self.foreign_names().to_vec(),
-            unfinished: self.unfinished(),
-            ..Listing::default()
-        };
-        for loaded in self.shown_in(chosen, filter) {
-            listing.snapshots.extend(loaded.shown);
-            listing.unreadable.extend(loaded.unreadable);
-        }
-        listing
-    }
 }
 
 fn fits(entry: &Entry<'_>, filter: &Filter) -> bool {
@@ -180,9 +149,42 @@ mod tests {
     use super::*;
     use crate::catalog::manifest::{Manifest, State};
     use crate::catalog::note::{Note, NoteBody};
+    use crate::catalog::shown::Shown;
     use crate::catalog::testing::{LINEAGE, MemStore, at, node, snapshot};
     use crate::error::Code;
     use crate::store::Store;
+
+    /// A whole listing.
+    #[derive(Debug, Clone, Default)]
+    struct Listing {
+        /// Newest first.
+        snapshots: Vec<Shown>,
+        foreign: u64,
+        foreign_names: Vec<ForeignName>,
+        unfinished: Vec<Unfinished>,
+        unreadable: Vec<Unreadable>,
+        /// Lineages with snapshots that the filter left out.
+        other_lineages: Vec<OtherLineage>,
+    }
+
+    impl Catalog<'_> {
+        /// Everything at once.
+        fn listing(&self, filter: &Filter, own: &Node) -> Listing {
+            let chosen = self.chosen(filter, own);
+            let mut listing = Listing {
+                other_lineages: self.others(&chosen),
+                foreign: self.foreign(),
+                foreign_names: self.foreign_names().to_vec(),
+                unfinished: self.unfinished(),
+                ..Listing::default()
+            };
+            for loaded in self.shown_in(chosen, filter) {
+                listing.snapshots.extend(loaded.shown);
+                listing.unreadable.extend(loaded.unreadable);
+            }
+            listing
+        }
+    }
 
     fn read(stores: &[&dyn Store]) -> Listing {
         Catalog::read(stores).unwrap().listing(&Filter { lineages: Lineages::All, node: None }, &node("cp1"))

@@ -9,7 +9,7 @@ use super::manifest::{MAX_BYTES, Manifest};
 use super::names::Name;
 use super::note::{Note, NoteKind};
 use super::shown::{Copy, Shown};
-use crate::error::{Code, Error};
+use crate::error::Code;
 use crate::store::Store;
 
 /// One snapshot, read.
@@ -56,7 +56,7 @@ fn read_manifest(
     let bytes = match store.read(name, MAX_BYTES) {
         Ok(bytes) => bytes,
         Err(e) if e.code() == Code::NotFound => return Ok(None),
-        Err(e) => return Err(told(&e)),
+        Err(e) => return Err(e.line()),
     };
     let manifest = Manifest::parse_named(&bytes, copy.lineage, &copy.id).map_err(|e| e.to_string())?;
     match copy.data().find(|(codec, _)| *codec == manifest.codec) {
@@ -88,7 +88,7 @@ fn read_notes<'n>(
             _ if *irregular => Err("it is a link, a directory or a device, not a regular file".into()),
             Ok(bytes) => Note::parse(&bytes, &copy.id, kind, *at).map_err(|e| e.to_string()),
             Err(e) if e.code() == Code::NotFound => continue,
-            Err(e) => Err(told(&e)),
+            Err(e) => Err(e.line()),
         };
         match note {
             Ok(note) => read.notes.push(note),
@@ -101,14 +101,4 @@ fn read_notes<'n>(
         }
     }
     read
-}
-
-/// An error in one line.
-fn told(e: &Error) -> String {
-    let mut line = e.to_string();
-    for why in e.why() {
-        line.push_str(": ");
-        line.push_str(&why);
-    }
-    line
 }

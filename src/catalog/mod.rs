@@ -45,7 +45,7 @@ pub use evidence::{
 pub use history::{LineageFile, Origin, Seen, TimelineFile, read_known, write_evidence};
 pub use id::SnapshotId;
 pub use index::{Catalog, Entry};
-pub use list::{Filter, ForeignName, Lineages, Listing, OtherLineage, Unfinished, Unreadable};
+pub use list::{Filter, ForeignName, Lineages, OtherLineage, Unfinished, Unreadable};
 pub use load::Loaded;
 pub use manifest::{
     Agreement, AgreementResult, Codec, HashKv, Imported, Manifest, NotChecked, Sha256, Size, State, check,

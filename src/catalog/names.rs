@@ -53,12 +53,6 @@ pub enum TrashedName {
 }
 
 impl TrashedName {
-    pub fn id(&self) -> &SnapshotId {
-        match self {
-            TrashedName::Data(id, _) | TrashedName::Manifest(id) | TrashedName::Note(id, ..) => id,
-        }
-    }
-
     /// What it was called before.
     pub fn before(self, lineage: LineageId) -> Name {
         match self {

@@ -3,19 +3,19 @@
 //!
 //! Each store is listed once for all of it; one that cannot be listed to its end takes no part.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
+use super::leftovers::{Alone, keep_writers_out, sweep};
 use super::progress::Progress;
 use super::prune::{Pruner, Request};
 use super::room::Room;
 use super::stores::{OpenStores, Opened};
-use crate::catalog::{Catalog, EtcdId, KnownTimeline, LineageId, Node, SweepPlan, SweepScope, read_known};
+use crate::catalog::{Catalog, EtcdId, KnownTimeline, LineageId, Node, read_known};
 use crate::config::Settings;
 use crate::error::{Error, Result};
-use crate::fs::Tenancy;
 use crate::store::Store;
 
 /// Expected stored bytes and bytes that must be free, by store; or why it does not fit.
@@ -38,13 +38,13 @@ impl Asking<'_> {
         let mut rooms = Rooms::new();
         let mut short: Vec<(&Opened, Room, Error)> = Vec::new();
         let ours = {
-            let alone = if self.dry_run { BTreeMap::new() } else { keep_writers_out(stores, progress) };
+            let alone = if self.dry_run { Alone::new() } else { keep_writers_out(stores, progress) };
             let (catalog, unread) = Catalog::read_available(&stores.list());
             for (name, error) in unread {
                 rooms.push((name, Err(error)));
             }
             let ours = self.ours(&catalog);
-            self.sweep(&catalog, &ours, &alone, progress);
+            sweep(&catalog, self.node, &ours, &alone, progress);
             for (opened, room) in stores.rooms(&catalog, self.node, self.db_size) {
                 let fits = match room {
                     Ok(room) => match room.check(&opened.name) {
@@ -75,29 +75,6 @@ impl Asking<'_> {
     fn ours(&self, catalog: &Catalog<'_>) -> BTreeSet<LineageId> {
         let ours = |timelines: &[KnownTimeline]| timelines.iter().any(|t| t.cluster_id == Some(self.cluster));
         read_known(catalog).into_iter().filter(|l| ours(&l.timelines)).map(|l| l.id).collect()
-    }
-
-    /// Removes what killed runs of this node left of this cluster's lineages.
-    fn sweep(
-        &self,
-        catalog: &Catalog<'_>,
-        ours: &BTreeSet<LineageId>,
-        alone: &BTreeMap<String, Tenancy>,
-        progress: &dyn Progress,
-    ) {
-        let scope = SweepScope { node: self.node.clone(), lineages: Some(ours.clone()) };
-        let mut plan = SweepPlan::new(catalog, &scope);
-        plan.items.retain(|item| alone.contains_key(&item.store));
-        let report = plan.act(catalog);
-        for item in &report.removed {
-            progress.warn(&format!(
-                "removed a leftover of a killed run from store {}: {} ({} bytes)",
-                item.store, item.name, item.size
-            ));
-        }
-        for kept in &report.kept {
-            progress.warn(&format!("left {} in store {}: {}", kept.name, kept.store, kept.reason));
-        }
     }
 
     /// Thins a store by the same plan as `refloat prune`; the shortage itself where that does not help.
@@ -161,20 +138,4 @@ impl Asking<'_> {
             None => Err(short),
         }
     }
-}
-
-/// Listing and removing must both happen while nobody writes: what is half written looks left over.
-fn keep_writers_out(stores: &OpenStores, progress: &dyn Progress) -> BTreeMap<String, Tenancy> {
-    let mut alone = BTreeMap::new();
-    for Opened { store, name, .. } in stores.good() {
-        match Tenancy::alone(store.dir()).and_then(|only| only.map(|t| Ok((store.sweep()?, t))).transpose()) {
-            Ok(Some((swept, tenancy))) => {
-                swept.refused.iter().for_each(|error| progress.warn(&error.line()));
-                alone.insert(name.clone(), tenancy);
-            }
-            Ok(None) => tracing::info!("nothing is swept in store {name}: somebody writes there"),
-            Err(error) => progress.warn(&error.line()),
-        }
-    }
-    alone
 }

@@ -11,7 +11,7 @@
 //! | what live members say at the same revision | [`agreement`] |
 //! | which cluster and which history | [`evidence`] |
 //! | data, then manifest, store by store | [`record`], [`publish`] |
-//! | room for it: what killed runs left, then what retention lets go | [`making_room`], [`prune`](mod@prune) |
+//! | room for it: what killed runs left, then what retention lets go | [`leftovers`], [`making_room`], [`prune`](mod@prune) |
 //! | all of it, under one lock | [`take`], [`state`], [`stores`]; asked and answered in [`outcome`] |
 //!
 //! [`prune`](mod@prune) removes by the rules, [`retire`] what a person names, [`pin`] says something about a snapshot
@@ -26,6 +26,7 @@ pub mod evidence;
 pub mod export;
 pub mod import;
 pub mod judge;
+pub mod leftovers;
 pub mod making_room;
 pub mod open;
 pub mod outcome;

@@ -54,7 +54,6 @@ pub struct Planned {
     pub max_bytes: Option<u64>,
     /// Names in the store that refloat did not write.
     pub foreign: u64,
-    pub now: Timestamp,
 }
 
 /// Everything that stays the same from the first look to the last.
@@ -187,7 +186,6 @@ impl Pruner<'_> {
             total: space.map(|s| s.total),
             max_bytes: policy.max_bytes,
             foreign: catalog.foreign_in(at),
-            now,
         };
         Ok((planned, catalog, at))
     }

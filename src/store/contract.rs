@@ -71,29 +71,46 @@ pub trait Store: Send + Sync {
     fn space(&self) -> Result<Option<StoreSpace>>;
 }
 
-/// All objects below `prefix`, page by page. A listing that does not go forward, or is out of order, is
-/// `ListingInDoubt`: nothing may be concluded from it.
-pub fn list_all(store: &dyn Store, prefix: &str) -> Result<Vec<Entry>> {
-    // Each page of a local store reads its directories anew, so few large ones; about 10 MiB of names.
-    const PAGE: usize = 50_000;
-    let mut all: Vec<Entry> = Vec::new();
+/// Names in the first request, and at most. A local store reads its directories anew for each page and holds all names
+/// that are still to come meanwhile: so few pages, and the smaller the more there is to come.
+const FIRST_PAGE: usize = 1000;
+const LARGEST_PAGE: usize = 50_000;
+
+/// Sees all objects of a store, page by page, in ascending order. A list that does not go forward, or is out of order,
+/// is `ListingInDoubt`: nothing may be concluded from it, nor from what was seen.
+pub fn each_entry(store: &dyn Store, see: &mut dyn FnMut(Entry)) -> Result<()> {
+    let doubt = |why: &str| {
+        Error::new(Code::ListingInDoubt, "read list", store.location())
+            .because(why.to_string())
+            .remedy("try again; nothing is concluded from this list")
+    };
+    let mut last: Option<String> = None;
     let mut after: Option<String> = None;
+    let mut size = FIRST_PAGE;
     loop {
-        let page = store.list(prefix, after.as_deref(), PAGE)?;
+        let page = store.list("", after.as_deref(), size)?;
+        size = LARGEST_PAGE.min(size * 2);
         for entry in page.entries {
-            if all.last().is_some_and(|last| last.name >= entry.name) {
-                return Err(Error::new(Code::ListingInDoubt, "list store", store.name())
-                    .because(format!("{:?} comes out of order", entry.name)));
+            if last.as_ref().is_some_and(|l| *l >= entry.name) {
+                return Err(doubt("names come twice or out of order"));
             }
-            all.push(entry);
+            last = Some(entry.name.clone());
+            see(entry);
         }
         match page.next {
-            None => return Ok(all),
+            None => return Ok(()),
             Some(next) if after.as_ref().is_some_and(|a| *a >= next) => {
-                return Err(Error::new(Code::ListingInDoubt, "list store", store.name())
-                    .because(format!("the page after {next:?} was given twice")));
+                return Err(doubt("the list does not go on"));
             }
-            Some(next) => after = Some(next),
+            next => after = next,
         }
     }
+}
+
+/// All objects of a store at once.
+#[cfg(test)]
+pub(super) fn list_all(store: &dyn Store) -> Result<Vec<Entry>> {
+    let mut all = Vec::new();
+    each_entry(store, &mut |entry| all.push(entry))?;
+    Ok(all)
 }

@@ -20,7 +20,9 @@ mod plain;
 mod shown;
 mod unreliable;
 
-pub use contract::{Entry, Page, Store, StoreSpace, list_all};
+#[cfg(test)]
+use contract::list_all;
+pub use contract::{Entry, Page, Store, StoreSpace, each_entry};
 pub use dry_run::{DryRun, Planned};
 pub use input::{Form, Opened, open_database_bytes, open_database_object};
 pub use known::{Known, KnownStores};

@@ -250,7 +250,7 @@ mod tests {
     #[test]
     fn faults_strike_where_the_script_says() {
         let (_tmp, store) = store();
-        let old = list_all(&store, "").unwrap();
+        let old = list_all(&store).unwrap();
         store.create("c", b"new").unwrap();
         let bad = Unreliable::new(store.clone())
             .nth(2, Call::Read, Fault::Fail(Code::Io))
@@ -282,7 +282,7 @@ mod tests {
     #[test]
     fn stale_pages_are_like_fresh_ones() {
         let (_tmp, store) = store();
-        let all = list_all(&store, "").unwrap();
+        let all = list_all(&store).unwrap();
         for prefix in ["", "a", "a/", "none"] {
             for after in [None, Some("a/1"), Some("a/2"), Some("z")] {
                 for limit in 1..4 {

@@ -5,14 +5,10 @@ use std::collections::BTreeSet;
 use super::belongs;
 use super::outcome::ImportPlan;
 use super::run::{Found, Work};
-use crate::catalog::{
-    Catalog, HashKv, LineageId, Node, Origin, Placement, Shown, SnapshotId, SweepPlan, SweepScope, read_known,
-};
+use crate::catalog::{Catalog, HashKv, LineageId, Node, Origin, Placement, Shown, SnapshotId, read_known};
 use crate::error::{Code, Error, Result};
-use crate::fs::Tenancy;
-use crate::snapshot::evidence;
-use crate::snapshot::stores::{OpenStores, Opened};
-use crate::store::Store;
+use crate::snapshot::stores::OpenStores;
+use crate::snapshot::{evidence, leftovers};
 
 /// What was decided.
 pub(super) struct Placed {
@@ -80,31 +76,14 @@ impl Work {
         Ok(Placed { id: belongs::free_id(&catalog, lineage, id)?, placement, twin })
     }
 
-    /// Removes what killed imports of this node left; whether it removed anything.
+    /// Removes what killed imports of this node left; whether it removed anything. Leftovers that stay are in nobody's
+    /// way: ids are chosen beside them.
     fn sweep(&self, stores: &OpenStores, lineages: &BTreeSet<LineageId>) -> bool {
-        let mut any = false;
-        for Opened { store, name, .. } in stores.good() {
-            let swept = Tenancy::alone(store.dir()).and_then(|alone| {
-                let Some(_alone) = alone else { return Ok(0) };
-                store.sweep()?;
-                let list: [&dyn Store; 1] = [&**store];
-                let catalog = Catalog::read(&list)?;
-                let scope = SweepScope { node: self.node.clone(), lineages: Some(lineages.clone()) };
-                let report = SweepPlan::new(&catalog, &scope).act(&catalog);
-                for item in &report.removed {
-                    self.progress.warn(&format!(
-                        "removed a leftover of a killed run from store {}: {} ({} bytes)",
-                        item.store, item.name, item.size
-                    ));
-                }
-                Ok(report.removed.len())
-            });
-            match swept {
-                Ok(removed) => any |= removed > 0,
-                // Leftovers stand in nobody's way: ids are chosen beside them.
-                Err(error) => self.progress.warn(&format!("nothing is swept in store {name}: {}", error.line())),
-            }
+        let alone = leftovers::keep_writers_out(stores, &*self.progress);
+        let (catalog, unread) = Catalog::read_available(&stores.list());
+        for (name, error) in unread {
+            self.progress.warn(&format!("nothing is swept in store {name}: {}", error.line()));
         }
-        any
+        leftovers::sweep(&catalog, &self.node, lineages, &alone, &*self.progress)
     }
 }

@@ -56,7 +56,7 @@ fn a_full_file_system_is_refused_with_its_figures_and_nothing_stays() {
     std::fs::write(tmp.path().join("source"), vec![1; 200_000]).unwrap();
     let source = PlainFile::open(&tmp.path().join("source")).unwrap();
     assert!(full(&store.put("a/large", &source).unwrap_err()));
-    let names: Vec<String> = list_all(&store, "").unwrap().into_iter().map(|e| e.name).collect();
+    let names: Vec<String> = list_all(&store).unwrap().into_iter().map(|e| e.name).collect();
     assert_eq!(names, ["a/small"]);
     assert_eq!(std::fs::read_dir(&mount.0).unwrap().count(), 2, "marker and a");
 
@@ -101,7 +101,7 @@ fn what_is_mounted_within_is_named_and_not_entered() {
     store.create("in/x", b"1").unwrap();
     let Some(mount) = Mount::new(&root.join("in"), "size=64k") else { return };
     std::fs::write(mount.0.join("foreign"), b"").unwrap();
-    let all = list_all(&store, "").unwrap();
+    let all = list_all(&store).unwrap();
     assert_eq!(all.iter().map(|e| (e.name.as_str(), e.irregular)).collect::<Vec<_>>(), [("in/", true)]);
     for name in ["in/foreign", "in/x"] {
         assert!(store.delete(name).is_err() && store.read(name, 9).is_err() && store.create(name, b"").is_err());

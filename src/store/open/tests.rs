@@ -72,7 +72,7 @@ fn an_empty_directory_becomes_a_store_on_first_write_only() {
     std::fs::create_dir(tmp.path().join("lost+found")).unwrap();
     std::fs::write(tmp.path().join(".refloat-tmp-0123456789abcdef"), b"").unwrap();
     let blank = open(tmp.path(), Mode::Read, None).unwrap();
-    assert_eq!((blank.id(), list_all(&blank, "").unwrap().len()), ("", 0));
+    assert_eq!((blank.id(), list_all(&blank).unwrap().len()), ("", 0));
     assert!(!tmp.path().join(MARKER).exists());
     let made = open(tmp.path(), Mode::Write, None).unwrap();
     assert_eq!(made.id().len(), 32);
@@ -108,7 +108,7 @@ fn other_content_is_refused_untouched_and_init_decides() {
     }
     assert_eq!(tmp.path().read_dir().unwrap().count(), 1);
     let store = open(tmp.path(), Mode::Init, None).unwrap();
-    assert!(list_all(&store, "").unwrap()[0].irregular);
+    assert!(list_all(&store).unwrap()[0].irregular);
 }
 
 #[test]
@@ -180,10 +180,10 @@ fn what_this_user_may_not_write_or_read_is_said() {
     let err = open(tmp.path(), Mode::Write, None).unwrap_err();
     assert_eq!(err.code(), Code::StoreNotWritable);
     let reader = open(tmp.path(), Mode::Read, None).unwrap();
-    assert_eq!(list_all(&reader, "").unwrap().len(), 1);
+    assert_eq!(list_all(&reader).unwrap().len(), 1);
     // A part that cannot be read makes the whole list unknown, never shorter.
     set(&tmp.path().join("sub"), 0o000);
-    assert!(list_all(&reader, "").is_err());
+    assert!(list_all(&reader).is_err());
     set(tmp.path(), 0o000);
     assert!(open(tmp.path(), Mode::Read, None).is_err());
     assert_eq!(open(tmp.path(), Mode::Write, None).unwrap_err().code(), Code::StoreNotWritable);

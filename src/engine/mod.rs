@@ -1,0 +1,1 @@
+//! Jobs: queue, lanes, deadlines, cancel; schedules and their cursor; the single writer of the ledger (design §10).

@@ -1,0 +1,1 @@
+//! This host as the daemon sees it: systemd (readiness, watchdog, units over D-Bus), users.

@@ -1,0 +1,1 @@
+//! The control interface: HTTP on a unix socket.

@@ -48,7 +48,7 @@ impl Surroundings {
         Surroundings {
             root: "/".into(),
             // An unreadable name is handled like an unusable one: the error asks for the key `node`.
-            host_name: std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().into(),
+            host_name: nix::unistd::gethostname().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default(),
             credentials: std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from),
         }
     }

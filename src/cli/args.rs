@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
-use super::{completions, config, db, prune, snapshot, store};
+use super::{completions, config, db, discover, prune, snapshot, store};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -44,6 +44,8 @@ pub(super) enum Command {
     /// Read etcd database files, with or without trailer, plain or zstd; never writes
     #[command(subcommand)]
     Db(db::Command),
+    /// What runs on this node, read from its files: etcd, the apiserver, their certificates
+    Discover(discover::DiscoverArgs),
     /// Check and show the configuration
     #[command(subcommand)]
     Config(config::Command),

@@ -10,6 +10,7 @@ mod config;
 mod confirm;
 mod context;
 pub mod db;
+mod discover;
 pub mod failure;
 pub mod list;
 pub mod output;
@@ -127,6 +128,7 @@ async fn command(command: Command, context: &Context) -> Result<Ending> {
         Command::Prune(args) => prune::run(args, context).await,
         Command::Store(command) => store::run(command, context).await,
         Command::Db(command) => db::run(command, context).await,
+        Command::Discover(args) => discover::run(args, context).await,
         Command::Config(command) => config::run(command, context),
         Command::Completions(args) => completions::run(&args, context),
     }

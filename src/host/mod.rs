@@ -1,1 +1,3 @@
 //! This host as the daemon sees it: systemd (readiness, watchdog, units over D-Bus), users.
+
+pub mod units;

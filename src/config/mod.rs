@@ -4,6 +4,7 @@
 //! In: the files below a root, the host's name, the credentials directory. Out: [`Loaded`], or one error that names
 //! file, line and the nearest known key or the allowed range. Serves promise 5 (refuse before harm).
 
+mod credential;
 mod decode;
 mod fragment;
 mod input;
@@ -39,7 +40,7 @@ pub struct Surroundings {
     pub root: PathBuf,
     /// As the kernel has it, perhaps with a domain.
     pub host_name: String,
-    /// Where `credential:NAME` points.
+    /// Where `credential:NAME` points. Without it, to the file that the service's unit names, if there is one.
     pub credentials: Option<PathBuf>,
 }
 

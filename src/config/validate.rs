@@ -1,4 +1,4 @@
-//! Input and surroundings in, [`Settings`] or the reason against them out. Touches no file but credentials.
+//! Input and surroundings in, [`Settings`] or the reason against them out. Touches no file.
 
 use std::collections::HashSet;
 use std::path::{Component, Path, PathBuf};
@@ -12,7 +12,7 @@ use super::input::{EtcdInput, Input, PathsInput, RetentionInput, SnapshotInput, 
 use super::merge::{self, Table};
 use super::settings::*;
 use super::window::Window;
-use super::{Surroundings, decode, schedule, units};
+use super::{Surroundings, credential, decode, schedule, units};
 use crate::error::{Code, Error, Result};
 
 /// Slots that are held against a window before it is called unreachable.
@@ -148,7 +148,7 @@ impl Check<'_> {
     /// A path, or `credential:NAME` for a file that systemd hands to the service.
     fn file(&self, key: &str, given: Option<String>) -> Result<Option<PathBuf>> {
         let Some(text) = given else { return Ok(None) };
-        let Some(name) = text.strip_prefix("credential:") else {
+        let Some(name) = text.strip_prefix(credential::SCHEME) else {
             return self.absolute(key, Some(text.into()), PathBuf::new()).map(Some);
         };
         let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
@@ -156,17 +156,7 @@ impl Check<'_> {
             let because = format!("{name:?} is not a credential's name: letters, digits, dot, hyphen, underscore");
             return Err(self.refuse(key, because));
         }
-        let Some(folder) = &self.surroundings.credentials else {
-            let because = format!("{text} is only there for a service, $CREDENTIALS_DIRECTORY is not set");
-            return Err(self.refuse(key, because).remedy("run this in the service, or name the file itself"));
-        };
-        super::fragment::check_credential(&folder.join(name))
-            .map(Some)
-            .map_err(|e| e.during("read configuration", self.place(key)))
-    }
-
-    fn place(&self, key: &str) -> String {
-        merge::lookup(self.table, key).map(|item| format!("{} ({key})", item.origin)).unwrap_or_else(|| key.into())
+        Ok(Some(credential::resolve(name, self.surroundings)))
     }
 
     /// Two values that make sense only together.

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, OpenHow, RenameFlags, ResolveFlag, open, openat2, renameat, renameat2};
 use nix::sys::stat::{Mode, fstat, mkdirat};
-use nix::unistd::{UnlinkatFlags, fsync, unlinkat};
+use nix::unistd::{UnlinkatFlags, fchown, fsync, unlinkat};
 
 use super::{Kind, Staged, names, os};
 use crate::error::{Code, Error, Result};
@@ -130,6 +130,15 @@ impl Dir {
         names::check(rel)?;
         let (parent, leaf) = names::split(rel);
         Ok((self.open_dir(parent)?, leaf))
+    }
+
+    /// Makes this directory, not what is in it, somebody else's; one that is not root's stays as it is.
+    pub fn give_to(&self, uid: u32, gid: u32) -> Result<()> {
+        let failed = |e| os::error("change owner of directory", self.shown(""), e);
+        if fstat(self).map_err(failed)?.st_uid != 0 {
+            return Ok(());
+        }
+        fchown(self, Some(uid.into()), Some(gid.into())).map_err(failed)
     }
 
     /// Makes this directory's names durable.

@@ -35,6 +35,7 @@ mod many_keys;
 mod oracles;
 mod oracles_bbolt;
 mod oracles_states;
+mod owner;
 mod page_walk;
 mod pattern;
 mod pins;

@@ -71,6 +71,7 @@ pub(super) async fn verify(args: VerifyArgs, context: &Context) -> Result<Ending
             VerifyDocument::from(checked)
         }
         Subject::Id(id) => {
+            context.become_owner()?;
             let each = with_stores(context, move |stores, node| {
                 let shown = find(&stores, &id, &node, &*progress)?;
                 let copies = verify_copies(&stores, &shown, &node, &*progress, &cancel)?;
@@ -83,6 +84,7 @@ pub(super) async fn verify(args: VerifyArgs, context: &Context) -> Result<Ending
             }
         }
         Subject::All => {
+            context.become_owner()?;
             let all = with_stores(context, move |stores, node| {
                 let catalog = read_catalog(&stores.list(), &*progress)?;
                 let lineages = own_lineage(&stores, &catalog, &*progress);

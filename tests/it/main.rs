@@ -29,6 +29,7 @@ mod hostile;
 mod hostile_tree;
 mod import;
 mod import_faults;
+mod ledger;
 mod listing;
 mod locks;
 mod many_keys;

@@ -32,6 +32,7 @@ mod import_faults;
 mod listing;
 mod locks;
 mod many_keys;
+mod node_bed;
 mod oracles;
 mod oracles_bbolt;
 mod oracles_states;

@@ -33,6 +33,7 @@ mod ledger;
 mod listing;
 mod locks;
 mod many_keys;
+mod node_bed;
 mod oracles;
 mod oracles_bbolt;
 mod oracles_states;

@@ -15,6 +15,7 @@ mod settings;
 mod show;
 mod units;
 mod validate;
+mod window;
 
 #[cfg(test)]
 mod tests;
@@ -30,6 +31,7 @@ pub use settings::{
 };
 pub use show::Shown;
 pub use units::{UnitError, format_duration, format_size, parse_duration, parse_size, rounded_size};
+pub use window::Window;
 
 /// What the configuration depends on besides its files: an argument, so that tests can replace it.
 #[derive(Debug, Clone)]

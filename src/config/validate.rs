@@ -4,14 +4,19 @@ use std::collections::HashSet;
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
+use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use url::Url;
 
 use super::input::{EtcdInput, Input, PathsInput, RetentionInput, SnapshotInput, Span, StoreInput};
 use super::merge::{self, Table};
 use super::settings::*;
+use super::window::Window;
 use super::{Surroundings, credential, decode, schedule, units};
 use crate::error::{Code, Error, Result};
+
+/// Slots that are held against a window before it is called unreachable.
+const SLOTS_TRIED: usize = 2000;
 
 pub(super) fn settings(table: &Table, surroundings: &Surroundings) -> Result<Settings> {
     let input: Input = decode::decode(table).map_err(decode::Fault::into_error)?;
@@ -276,7 +281,7 @@ impl Check<'_> {
             return Err(self.refuse("snapshot.every", because).remedy("keep one of the two"));
         }
         let schedule = match input.every {
-            Some(_) => Schedule::Every(self.within("snapshot.every", input.every, Duration::ZERO, "1m", "366d")?),
+            Some(_) => Schedule::Every(self.within("snapshot.every", input.every, Duration::ZERO, "10s", "366d")?),
             None => {
                 let text = input.schedule.as_deref().unwrap_or(SnapshotSettings::DEFAULT_SCHEDULE);
                 let cron = schedule::parse(text).map_err(|why| {
@@ -299,12 +304,48 @@ impl Check<'_> {
         let stall = SnapshotSettings::DEFAULT_STALL_TIMEOUT;
         let longest = SnapshotSettings::DEFAULT_MAX_DURATION;
         Ok(SnapshotSettings {
+            window: self.window(input.window, &schedule, &timezone)?,
+            shift: self.shift(input.shift)?,
             schedule,
             timezone,
             agreement: input.agreement.unwrap_or(Agreement::Auto),
             stall_timeout: self.within("snapshot.stall_timeout", input.stall_timeout, stall, "1s", "1h")?,
             max_duration: self.within("snapshot.max_duration", input.max_duration, longest, "2m", "7d")?,
         })
+    }
+
+    fn window(&self, given: Option<String>, schedule: &Schedule, timezone: &TimeZone) -> Result<Option<Window>> {
+        const KEY: &str = "snapshot.window";
+        let Some(text) = given else { return Ok(None) };
+        let Some(window) = Window::parse(&text) else {
+            let because = format!("{text:?} is not a window such as \"22:00-06:00\"");
+            return Err(self.refuse(KEY, because));
+        };
+        // Where a period begins to count is not known here.
+        if matches!(schedule, Schedule::Every(_)) {
+            return Ok(Some(window));
+        }
+        let mut at = Timestamp::UNIX_EPOCH;
+        for _ in 0..SLOTS_TRIED {
+            match schedule.nth_after(at, 1, timezone) {
+                Some(next) if window.holds(next, timezone) => return Ok(Some(window)),
+                Some(next) => at = next,
+                None => break,
+            }
+        }
+        Err(self.refuse(KEY, format!("no slot of the schedule lies within {window}")))
+    }
+
+    fn shift(&self, given: Option<String>) -> Result<Option<Duration>> {
+        const KEY: &str = "snapshot.shift";
+        match given.as_deref() {
+            None | Some("auto") => Ok(None),
+            Some(text) => match units::parse_duration(text) {
+                Ok(shift) if shift <= Duration::from_secs(3600) => Ok(Some(shift)),
+                Ok(_) => Err(self.refuse(KEY, format!("{text} is more than an hour"))),
+                Err(e) => Err(self.refuse(KEY, e)),
+            },
+        }
     }
 
     fn within(&self, key: &str, given: Option<Span>, default: Duration, least: &str, most: &str) -> Result<Duration> {

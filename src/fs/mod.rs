@@ -15,11 +15,16 @@ mod entries;
 mod lock;
 mod names;
 mod os;
+#[cfg(any(test, feature = "failpoints"))]
+pub mod power;
 mod random;
 mod space;
 mod stage;
 mod sweep;
 mod tenancy;
+#[cfg(any(test, feature = "failpoints"))]
+pub mod trace;
+mod traced;
 mod writable;
 
 pub use boot::BootTime;

@@ -7,6 +7,7 @@ use nix::errno::Errno;
 use nix::fcntl::{FallocateFlags, OFlag, fallocate, open};
 use nix::sys::stat::Mode;
 
+use super::traced::trace;
 use super::{Dir, names, os};
 use crate::error::{Code, Error, Result};
 
@@ -55,12 +56,28 @@ impl Writable {
 
     /// All bytes or an error, after which some of them may be there.
     pub fn write_all_at(&self, bytes: &[u8], offset: u64) -> Result<()> {
-        self.file.write_all_at(bytes, offset).map_err(|e| os::io_error("write file", &*self.shown, e))
+        let failed = |e| os::io_error("write file", &*self.shown, e);
+        #[cfg(any(test, feature = "failpoints"))]
+        if let Err(e) = super::trace::fault(self.shown.as_ref(), super::trace::Action::Write) {
+            // As a disk that fills up does it.
+            let half = &bytes[..bytes.len() / 2];
+            self.file.write_all_at(half, offset).map_err(failed)?;
+            trace!(written(&self.shown, &self.file, half, offset));
+            return Err(failed(e));
+        }
+        self.file.write_all_at(bytes, offset).map_err(failed)?;
+        trace!(written(&self.shown, &self.file, bytes, offset));
+        Ok(())
     }
 
     /// Cuts the file, or lengthens it with zeros. What was reserved beyond the end is given back.
     pub fn set_len(&self, len: u64) -> Result<()> {
-        self.file.set_len(len).map_err(|e| os::io_error("cut file", &*self.shown, e))
+        let failed = |e| os::io_error("cut file", &*self.shown, e);
+        #[cfg(any(test, feature = "failpoints"))]
+        super::trace::fault(self.shown.as_ref(), super::trace::Action::SetLen).map_err(failed)?;
+        self.file.set_len(len).map_err(failed)?;
+        trace!(cut(&self.shown, &self.file, len));
+        Ok(())
     }
 
     /// Reserves room on the disk for `len` bytes from `offset` on, without changing the size. False where the file
@@ -81,7 +98,15 @@ impl Writable {
 
     /// Makes bytes and size durable.
     pub fn sync(&self) -> Result<()> {
-        self.file.sync_data().map_err(|e| os::io_error("sync file", &*self.shown, e))
+        let failed = |e| os::io_error("sync file", &*self.shown, e);
+        #[cfg(any(test, feature = "failpoints"))]
+        if let Err(e) = super::trace::fault(self.shown.as_ref(), super::trace::Action::Sync) {
+            trace!(sync_failed(&self.shown, &self.file));
+            return Err(failed(e));
+        }
+        self.file.sync_data().map_err(failed)?;
+        trace!(synced(self.shown.as_ref(), &self.file, false));
+        Ok(())
     }
 }
 

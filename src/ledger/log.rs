@@ -100,7 +100,9 @@ impl Ledger {
             .filter(|n| *n <= open::NUMBER_MAX)
             .ok_or_else(|| Error::new(Code::Internal, WHAT, shown()).because("the numbers of files are used up"))?;
         let frame = self.encode(self.next, 0, checkpoint, at)?;
-        open::remove_beyond(&self.dir, self.number).map_err(|e| e.during(WHAT, shown()))?;
+        if self.doubtful {
+            open::remove_beyond(&self.dir, self.number).map_err(|e| e.during(WHAT, shown()))?;
+        }
         crash::point!("ledger::rotating");
         let begun = open::begin(&self.dir, number, &frame).and_then(|()| self.dir.open_writable(&open::name(number)));
         let file = match begun {

@@ -11,6 +11,8 @@
 mod frame;
 mod log;
 mod open;
+#[cfg(test)]
+mod power_loss;
 mod scan;
 #[cfg(test)]
 mod tests;

@@ -12,6 +12,7 @@
 //! - [`liar`] is the proxy that lies
 //! - [`refloat`]: the program under test with a configuration of its own
 //! - [`disk`]: a small file system
+//! - [`systemd`]: booted nodes, in which packages are installed
 //! - [`process`], [`ports`], [`proto`], [`run`], [`rng`]: what these stand on
 
 // Each of the programs that include the bed uses a part of it; and tests start processes, which refloat must not.
@@ -30,6 +31,7 @@ pub mod proto;
 pub mod refloat;
 pub mod rng;
 pub mod run;
+pub mod systemd;
 pub mod target;
 
 pub use cluster::{Builder, Cluster};
@@ -42,6 +44,7 @@ pub use pki::Pki;
 pub use refloat::Refloat;
 pub use rng::{Rng, seed};
 pub use run::{Output, Run};
+pub use systemd::{Layout, NodeEtcd, Packages, SystemdNode};
 pub use target::{Target, block_on};
 
 /// True where the test needs root and is not: the caller returns at once. The note is counted by `./dev`, so

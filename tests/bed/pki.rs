@@ -16,7 +16,7 @@ pub struct Pair {
 pub struct Pki {
     /// The authority that members and clients trust.
     pub ca: PathBuf,
-    /// For 127.0.0.1, ::1 and localhost; also what members show to each other.
+    /// For 127.0.0.1, ::1, localhost and what else was asked for; also what members show to each other.
     pub server: Pair,
     pub client: Pair,
     /// One that ends in five days.
@@ -33,12 +33,18 @@ impl Pki {
     /// Makes all of them in a directory that exists.
     #[track_caller]
     pub fn make(dir: &Path) -> Self {
+        Pki::make_for(dir, "")
+    }
+
+    /// The same, with more names for the server: each as openssl has it, after a comma, such as `,IP:10.0.0.1`.
+    #[track_caller]
+    pub fn make_for(dir: &Path, more_names: &str) -> Self {
         let make = Maker { dir };
         let ca = make.authority("ca");
         let foreign_ca = make.authority("foreign-ca");
-        let server_for = "serverAuth,clientAuth\nsubjectAltName=DNS:localhost,IP:127.0.0.1,IP:::1";
+        let server_for = format!("serverAuth,clientAuth\nsubjectAltName=DNS:localhost,IP:127.0.0.1,IP:::1{more_names}");
         Pki {
-            server: make.certificate("server", &ca, server_for, &["-days", "365"]),
+            server: make.certificate("server", &ca, &server_for, &["-days", "365"]),
             client: make.certificate("client", &ca, "clientAuth", &["-days", "365"]),
             soon: make.certificate("soon", &ca, "clientAuth", &["-days", "5"]),
             expired: make.certificate("expired", &ca, "clientAuth", &[]),

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
-use super::{completions, config, db, discover, prune, snapshot, store};
+use super::{completions, config, db, discover, prune, setup, snapshot, store};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -46,6 +46,8 @@ pub(super) enum Command {
     Db(db::Command),
     /// What runs on this node, read from its files: etcd, the apiserver, their certificates
     Discover(discover::DiscoverArgs),
+    /// Write what was found into the configuration, hand over the credentials, start the services
+    Setup(setup::SetupArgs),
     /// Check and show the configuration
     #[command(subcommand)]
     Config(config::Command),

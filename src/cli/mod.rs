@@ -17,6 +17,7 @@ pub mod output;
 mod owner;
 mod progress;
 mod prune;
+mod setup;
 mod signals;
 pub mod snapshot;
 pub mod store;
@@ -129,6 +130,7 @@ async fn command(command: Command, context: &Context) -> Result<Ending> {
         Command::Store(command) => store::run(command, context).await,
         Command::Db(command) => db::run(command, context).await,
         Command::Discover(args) => discover::run(args, context).await,
+        Command::Setup(args) => setup::run(args, context).await,
         Command::Config(command) => config::run(command, context),
         Command::Completions(args) => completions::run(&args, context),
     }

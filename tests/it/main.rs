@@ -51,6 +51,7 @@ mod prune_trees;
 mod retire;
 mod retire_needed;
 mod rings;
+mod setup;
 mod shared;
 mod stores;
 mod stores_places;

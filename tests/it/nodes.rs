@@ -128,6 +128,19 @@ impl Node {
         Run::new(program).args(args).args(["--root".as_ref(), self.root().as_os_str()]).run()
     }
 
+    /// The same by somebody who is not root; the program is copied to where that user may start it.
+    #[track_caller]
+    pub fn run_as(&self, uid: u32, args: &[&str]) -> Output {
+        let program = self.at("refloat");
+        let Some(built) = option_env!("CARGO_BIN_EXE_refloat") else {
+            panic!("only integration tests know where the program is");
+        };
+        fs::copy(built, &program).expect("copy the program");
+        let ids = [format!("--reuid={uid}"), format!("--regid={uid}"), "--clear-groups".into(), "--".into()];
+        let run = Run::new("setpriv").args(&ids).args([program.as_os_str()]).args(args);
+        run.args(["--root".as_ref(), self.root().as_os_str()]).run()
+    }
+
     #[track_caller]
     pub fn found(&self) -> Found {
         discover(self.root(), jiff::Timestamp::now()).expect("something to be found")

@@ -130,6 +130,10 @@ codes! {
     Held = "held", Temporary, Later;
     /// Some of what was to be removed was not, because it is not what refloat wrote.
     Refused = "refused", CannotCreate, Never;
+    /// The work took longer than its size allows.
+    DeadlineExceeded = "deadline-exceeded", Io, Later;
+    /// The daemon ended while the work ran.
+    Interrupted = "interrupted", Temporary, Later;
     /// Stopped on request.
     Canceled = "canceled", Canceled, Later;
     /// A fault of refloat itself.

@@ -8,8 +8,10 @@ use tokio_util::sync::CancellationToken;
 use super::args::Global;
 use super::failure;
 use super::output::Output;
+use super::owner;
 use crate::config::{self, Loaded, Settings, StoreSettings, Surroundings};
 use crate::error::{Code, Error, Exit, Result};
+use crate::host::user::Owner;
 use crate::snapshot::progress::Progress;
 
 /// How a command ends that has printed its result.
@@ -72,6 +74,20 @@ impl Context {
                 .because("no store of this name is configured")
                 .remedy(format!("name one of: {}", known.join(", ")))
         })
+    }
+
+    /// Whose the state directory is, if this runs as root and it is not root's.
+    pub fn other_owner(&self) -> Result<Option<Owner>> {
+        owner::other(&self.settings()?.paths.state)
+    }
+
+    /// Started as root, goes on as the owner of the state directory (design §4.1): the daemon must be able to use all
+    /// that is written from here on. What only root may read has to be open by now.
+    pub fn become_owner(&self) -> Result<()> {
+        match self.other_owner()? {
+            Some(owner) => owner::go_on_as(&owner, &self.settings()?.paths.state, &self.stores()?),
+            None => Ok(()),
+        }
     }
 
     /// Tells an error of one of several parts, whose result is printed all the same.

@@ -13,6 +13,7 @@ pub mod db;
 pub mod failure;
 pub mod list;
 pub mod output;
+mod owner;
 mod progress;
 mod prune;
 mod signals;

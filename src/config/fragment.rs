@@ -92,20 +92,6 @@ fn read(path: &Path) -> Result<Option<String>> {
     })
 }
 
-/// A credential that systemd was to hand over; a lone `-` is how an absent optional one looks.
-pub(super) fn check_credential(path: &Path) -> Result<PathBuf> {
-    let missing =
-        |cause: String| Error::new(Code::Config, "read credential", path.display().to_string()).because(cause);
-    let mut head = Vec::new();
-    File::open(path).and_then(|file| file.take(3).read_to_end(&mut head)).map_err(|e| missing(e.to_string()))?;
-    match head.as_slice() {
-        b"-" | b"-\n" => {
-            Err(missing("the credential is empty: its file was not there when the service started".into()))
-        }
-        _ => Ok(path.into()),
-    }
-}
-
 /// Asks the open file, not the path: what was checked is what is read.
 fn check_access(file: &File, path: &Path) -> Result<()> {
     let meta = file.metadata().map_err(|e| refused(path, e))?;

@@ -73,6 +73,8 @@ pub(super) struct SnapshotInput {
     pub schedule: Option<String>,
     pub every: Option<Span>,
     pub timezone: Option<String>,
+    pub window: Option<String>,
+    pub shift: Option<String>,
     pub agreement: Option<Agreement>,
     pub stall_timeout: Option<Span>,
     pub max_duration: Option<Span>,

@@ -4,6 +4,7 @@
 //! In: the files below a root, the host's name, the credentials directory. Out: [`Loaded`], or one error that names
 //! file, line and the nearest known key or the allowed range. Serves promise 5 (refuse before harm).
 
+mod credential;
 mod decode;
 mod fragment;
 mod input;
@@ -14,6 +15,7 @@ mod settings;
 mod show;
 mod units;
 mod validate;
+mod window;
 
 #[cfg(test)]
 mod tests;
@@ -29,6 +31,7 @@ pub use settings::{
 };
 pub use show::Shown;
 pub use units::{UnitError, format_duration, format_size, parse_duration, parse_size, rounded_size};
+pub use window::Window;
 
 /// What the configuration depends on besides its files: an argument, so that tests can replace it.
 #[derive(Debug, Clone)]
@@ -37,7 +40,7 @@ pub struct Surroundings {
     pub root: PathBuf,
     /// As the kernel has it, perhaps with a domain.
     pub host_name: String,
-    /// Where `credential:NAME` points.
+    /// Where `credential:NAME` points. Without it, to the file that the service's unit names, if there is one.
     pub credentials: Option<PathBuf>,
 }
 

@@ -8,6 +8,8 @@ use jiff::tz::TimeZone;
 use serde::Deserialize;
 use url::Url;
 
+use super::window::Window;
+
 /// Everything that can be configured. Nothing in here needs checking again.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
@@ -166,6 +168,10 @@ pub struct SnapshotSettings {
     pub schedule: Schedule,
     /// For the cron expression and for retention's hours, days, weeks and months.
     pub timezone: TimeZone,
+    /// Scheduled snapshots are taken only within it.
+    pub window: Option<Window>,
+    /// How far this node is behind the slots; `None`: by its name.
+    pub shift: Option<Duration>,
     pub agreement: Agreement,
     /// No bytes for this long is a failure.
     pub stall_timeout: Duration,

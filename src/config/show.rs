@@ -97,7 +97,7 @@ fn store_keys(store: &StoreSettings, at: &str, add: &mut Add<'_>) {
 }
 
 fn snapshot_keys(snapshot: &SnapshotSettings, add: &mut Add<'_>) {
-    let SnapshotSettings { schedule, timezone, agreement, stall_timeout, max_duration } = snapshot;
+    let SnapshotSettings { schedule, timezone, window, shift, agreement, stall_timeout, max_duration } = snapshot;
     let (cron, every) = match schedule {
         Schedule::Cron(cron) => (text(cron.as_str()), None),
         Schedule::Every(period) => (None, text(format_duration(*period))),
@@ -105,6 +105,8 @@ fn snapshot_keys(snapshot: &SnapshotSettings, add: &mut Add<'_>) {
     add("snapshot.schedule", cron);
     add("snapshot.every", every);
     add("snapshot.timezone", text(timezone.iana_name().unwrap_or("UTC")));
+    add("snapshot.window", window.as_ref().and_then(text));
+    add("snapshot.shift", text(shift.map_or_else(|| "auto".into(), format_duration)));
     add(
         "snapshot.agreement",
         text(match agreement {

@@ -1,17 +1,22 @@
-//! Input and surroundings in, [`Settings`] or the reason against them out. Touches no file but credentials.
+//! Input and surroundings in, [`Settings`] or the reason against them out. Touches no file.
 
 use std::collections::HashSet;
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
+use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use url::Url;
 
 use super::input::{EtcdInput, Input, PathsInput, RetentionInput, SnapshotInput, Span, StoreInput};
 use super::merge::{self, Table};
 use super::settings::*;
-use super::{Surroundings, decode, schedule, units};
+use super::window::Window;
+use super::{Surroundings, credential, decode, schedule, units};
 use crate::error::{Code, Error, Result};
+
+/// Slots that are held against a window before it is called unreachable.
+const SLOTS_TRIED: usize = 2000;
 
 pub(super) fn settings(table: &Table, surroundings: &Surroundings) -> Result<Settings> {
     let input: Input = decode::decode(table).map_err(decode::Fault::into_error)?;
@@ -143,7 +148,7 @@ impl Check<'_> {
     /// A path, or `credential:NAME` for a file that systemd hands to the service.
     fn file(&self, key: &str, given: Option<String>) -> Result<Option<PathBuf>> {
         let Some(text) = given else { return Ok(None) };
-        let Some(name) = text.strip_prefix("credential:") else {
+        let Some(name) = text.strip_prefix(credential::SCHEME) else {
             return self.absolute(key, Some(text.into()), PathBuf::new()).map(Some);
         };
         let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
@@ -151,17 +156,7 @@ impl Check<'_> {
             let because = format!("{name:?} is not a credential's name: letters, digits, dot, hyphen, underscore");
             return Err(self.refuse(key, because));
         }
-        let Some(folder) = &self.surroundings.credentials else {
-            let because = format!("{text} is only there for a service, $CREDENTIALS_DIRECTORY is not set");
-            return Err(self.refuse(key, because).remedy("run this in the service, or name the file itself"));
-        };
-        super::fragment::check_credential(&folder.join(name))
-            .map(Some)
-            .map_err(|e| e.during("read configuration", self.place(key)))
-    }
-
-    fn place(&self, key: &str) -> String {
-        merge::lookup(self.table, key).map(|item| format!("{} ({key})", item.origin)).unwrap_or_else(|| key.into())
+        Ok(Some(credential::resolve(name, self.surroundings)))
     }
 
     /// Two values that make sense only together.
@@ -286,7 +281,7 @@ impl Check<'_> {
             return Err(self.refuse("snapshot.every", because).remedy("keep one of the two"));
         }
         let schedule = match input.every {
-            Some(_) => Schedule::Every(self.within("snapshot.every", input.every, Duration::ZERO, "1m", "366d")?),
+            Some(_) => Schedule::Every(self.within("snapshot.every", input.every, Duration::ZERO, "10s", "366d")?),
             None => {
                 let text = input.schedule.as_deref().unwrap_or(SnapshotSettings::DEFAULT_SCHEDULE);
                 let cron = schedule::parse(text).map_err(|why| {
@@ -309,12 +304,48 @@ impl Check<'_> {
         let stall = SnapshotSettings::DEFAULT_STALL_TIMEOUT;
         let longest = SnapshotSettings::DEFAULT_MAX_DURATION;
         Ok(SnapshotSettings {
+            window: self.window(input.window, &schedule, &timezone)?,
+            shift: self.shift(input.shift)?,
             schedule,
             timezone,
             agreement: input.agreement.unwrap_or(Agreement::Auto),
             stall_timeout: self.within("snapshot.stall_timeout", input.stall_timeout, stall, "1s", "1h")?,
             max_duration: self.within("snapshot.max_duration", input.max_duration, longest, "2m", "7d")?,
         })
+    }
+
+    fn window(&self, given: Option<String>, schedule: &Schedule, timezone: &TimeZone) -> Result<Option<Window>> {
+        const KEY: &str = "snapshot.window";
+        let Some(text) = given else { return Ok(None) };
+        let Some(window) = Window::parse(&text) else {
+            let because = format!("{text:?} is not a window such as \"22:00-06:00\"");
+            return Err(self.refuse(KEY, because));
+        };
+        // Where a period begins to count is not known here.
+        if matches!(schedule, Schedule::Every(_)) {
+            return Ok(Some(window));
+        }
+        let mut at = Timestamp::UNIX_EPOCH;
+        for _ in 0..SLOTS_TRIED {
+            match schedule.nth_after(at, 1, timezone) {
+                Some(next) if window.holds(next, timezone) => return Ok(Some(window)),
+                Some(next) => at = next,
+                None => break,
+            }
+        }
+        Err(self.refuse(KEY, format!("no slot of the schedule lies within {window}")))
+    }
+
+    fn shift(&self, given: Option<String>) -> Result<Option<Duration>> {
+        const KEY: &str = "snapshot.shift";
+        match given.as_deref() {
+            None | Some("auto") => Ok(None),
+            Some(text) => match units::parse_duration(text) {
+                Ok(shift) if shift <= Duration::from_secs(3600) => Ok(Some(shift)),
+                Ok(_) => Err(self.refuse(KEY, format!("{text} is more than an hour"))),
+                Err(e) => Err(self.refuse(KEY, e)),
+            },
+        }
     }
 
     fn within(&self, key: &str, given: Option<Span>, default: Duration, least: &str, most: &str) -> Result<Duration> {

@@ -1,7 +1,8 @@
 //! How to reach etcd: certificates, key, user and password, read and checked before the first call.
 //!
 //! The transport says only "transport error" for a bad certificate file, so everything that can be wrong with
-//! the files is found here, with the name of the file and of the configuration key.
+//! the files is found here, with the name of the file and of the configuration key. A credential of the service that
+//! systemd did not find is its fall-back, a lone `-`: that is a missing file, never a key that cannot be parsed.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -12,10 +13,14 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore};
 
+use super::expiry::Expiry;
 use crate::error::{Code, Error, Result};
+use crate::format::x509;
 
 /// More than any certificate bundle, key or password needs.
 const LIMIT: u64 = 1 << 20;
+/// How the configuration names a file that systemd hands over, where it is not known which file that is.
+const CREDENTIAL: &str = "credential:";
 
 /// Paths as the configuration names them; which of them are needed is decided by [`Access::load`].
 #[derive(Debug, Clone, Default)]
@@ -38,6 +43,7 @@ pub struct Access {
     pub(super) tls: Option<Arc<Tls>>,
     timeout: Duration,
     warnings: Vec<String>,
+    expires: Vec<Expiry>,
 }
 
 /// The same trust and identity for connections of our own.
@@ -52,7 +58,8 @@ impl Access {
 
     /// Without certificates and password; `timeout` limits each call.
     pub fn plain(timeout: Duration) -> Access {
-        Access { ca_pem: None, identity: None, user: None, tls: None, timeout, warnings: Vec::new() }
+        let (warnings, expires) = (Vec::new(), Vec::new());
+        Access { ca_pem: None, identity: None, user: None, tls: None, timeout, warnings, expires }
     }
 
     /// Reads and checks all files; a fault is `Code::Config` and names the file and the configuration key.
@@ -69,6 +76,7 @@ impl Access {
             (None, Some(key)) => return Err(half("key_file", key, "cert_file")),
         };
         access.tls = tls(files, &access)?.map(Arc::new);
+        access.expires = expires(files, &access);
         access.user = match (&files.username, &files.password_file) {
             (None, None) => None,
             (Some(name), Some(path)) => {
@@ -96,6 +104,11 @@ impl Access {
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
+
+    /// How long the authority and the client certificate count.
+    pub fn expires(&self) -> &[Expiry] {
+        &self.expires
+    }
 }
 
 impl fmt::Debug for Access {
@@ -122,7 +135,21 @@ fn half(key: &str, value: &Path, missing: &str) -> Error {
     refused("use", key, value).because(format!("{missing} is not set")).remedy(format!("set {missing} too, or neither"))
 }
 
+/// A credential that is not there is the commonest fault of a fresh node: it gets words of its own.
+fn missing(key: &str, path: &Path, why: &str) -> Error {
+    let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
+    let name = name.strip_prefix(CREDENTIAL).unwrap_or(&name).to_string();
+    let missing = Error::new(Code::Config, "credential file is missing:", &*name).because(why.to_string());
+    refused("read", key, path).because(missing).remedy(format!(
+        "check the file that LoadCredential={name}: of refloat.service names (`systemctl cat refloat.service`), then restart \
+         the service; `sudo refloat setup` finds the files of etcd"
+    ))
+}
+
 fn read(key: &str, path: &Path) -> Result<Vec<u8>> {
+    if path.as_os_str().as_encoded_bytes().starts_with(CREDENTIAL.as_bytes()) {
+        return Err(missing(key, path, "no unit hands it over, and $CREDENTIALS_DIRECTORY is not set"));
+    }
     let fail = |e: std::io::Error| {
         refused("read", key, path)
             .because(e)
@@ -137,7 +164,33 @@ fn read(key: &str, path: &Path) -> Result<Vec<u8>> {
             .because(format!("{} bytes are too many for this file", size.len()))
             .remedy(format!("correct [etcd] {key}")));
     }
-    std::fs::read(path).map_err(fail)
+    let bytes = std::fs::read(path).map_err(fail)?;
+    match bytes.as_slice() {
+        b"-" | b"-\n" => Err(missing(key, path, "its file was not there when the service started")),
+        _ => Ok(bytes),
+    }
+}
+
+/// Of a bundle of authorities the one that ends last: the others may be there from before a renewal. Of the client's
+/// chain the first, its own. What TLS takes and this cannot read is not judged.
+fn expires(files: &AccessFiles, access: &Access) -> Vec<Expiry> {
+    let expiry = |what: &str, path: &Path, facts: x509::Facts| Expiry {
+        what: format!("{what} {}", path.display()),
+        not_before: facts.not_before,
+        not_after: facts.not_after,
+    };
+    let of = |pem: &[u8]| x509::certificates(pem).unwrap_or_default();
+    let authority = files.ca_file.as_deref().zip(access.ca_pem.as_deref()).and_then(|(path, pem)| {
+        of(pem)
+            .into_iter()
+            .max_by_key(|facts| facts.not_after)
+            .map(|facts| expiry("certificate authority", path, facts))
+    });
+    let client =
+        files.cert_file.as_deref().zip(access.identity.as_ref()).and_then(|(path, (pem, _))| {
+            of(pem).into_iter().next().map(|facts| expiry("client certificate", path, facts))
+        });
+    authority.into_iter().chain(client).collect()
 }
 
 fn certificates(key: &str, path: &Path, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>> {
@@ -265,6 +318,31 @@ mod tests {
             assert!(error.on().ends_with(&format!("([etcd] {name})")), "{error}");
             assert!(error.why().join(": ").contains(cause), "{error}: {:?}", error.why());
             assert!(error.get_remedy().is_some(), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_missing_credential_is_named_and_never_an_empty_key() {
+        let dir = tempfile::tempdir().expect("make a directory");
+        for content in ["-", "-\n"] {
+            let path = file(dir.path(), "etcd.key", content);
+            let both = |path: &PathBuf| AccessFiles {
+                cert_file: Some(path.clone()),
+                key_file: Some(path.clone()),
+                ..AccessFiles::default()
+            };
+            let password = AccessFiles {
+                username: Some("root".into()),
+                password_file: Some(path.clone()),
+                ..AccessFiles::default()
+            };
+            let unknown = AccessFiles { ca_file: Some("credential:etcd.key".into()), ..AccessFiles::default() };
+            for files in [both(&path), password, unknown] {
+                let error = Access::load(&files).expect_err("a fall-back is no credential");
+                assert_eq!(error.code(), Code::Config);
+                assert_eq!(error.why()[0], "credential file is missing: etcd.key");
+                assert!(error.get_remedy().is_some_and(|r| r.contains("LoadCredential=etcd.key:")), "{error:?}");
+            }
         }
     }
 

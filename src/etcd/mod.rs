@@ -6,11 +6,13 @@
 //!
 //! [`Member`] is the connection, [`view`] asks a whole cluster at once, [`SnapshotStream`] holds the rules of a
 //! stream, [`defects`] knows the faults of etcd versions. What a failure means is decided in `failure`; since
-//! the transport hides most causes, `probe` looks again with a connection of its own.
+//! the transport hides most causes, `probe` looks again with a connection of its own. [`expiry`] warns before
+//! certificates end.
 
 mod access;
 mod cluster;
 mod defects;
+pub mod expiry;
 mod facts;
 mod failure;
 mod member;

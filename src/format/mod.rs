@@ -11,6 +11,7 @@
 //! | [`keyspace`] | the keys as they stood at a revision |
 //! | [`diff`] | what differs between two key spaces |
 //! | [`kubernetes`] | just enough of a stored object to show kind, name and UID |
+//! | [`x509`] | whose a certificate is, until when, what for |
 //! | [`proto`], [`crc`] | protobuf wire format, CRC-32C of concatenated parts |
 
 pub mod bbolt;
@@ -22,6 +23,7 @@ pub mod keyspace;
 pub mod kubernetes;
 pub mod mvcc;
 pub mod proto;
+pub mod x509;
 
 /// Random access to bytes of a known length: a plain file, a compressed object, a slice.
 pub trait ReadAt: Send + Sync {

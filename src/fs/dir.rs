@@ -13,8 +13,9 @@ use std::sync::Arc;
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, OpenHow, RenameFlags, ResolveFlag, open, openat2, renameat, renameat2};
 use nix::sys::stat::{Mode, fstat, mkdirat};
-use nix::unistd::{UnlinkatFlags, fsync, unlinkat};
+use nix::unistd::{UnlinkatFlags, fchown, fsync, unlinkat};
 
+use super::traced::trace;
 use super::{Kind, Staged, names, os};
 use crate::error::{Code, Error, Result};
 
@@ -113,10 +114,14 @@ impl Dir {
             at = match at.open_dir(part) {
                 Err(e) if e.code() == Code::NotFound => {
                     match mkdirat(&at, part, Mode::S_IRWXU) {
+                        Ok(()) => {
+                            trace!(made_dir(&at, part));
+                        }
                         // Somebody else may just have made it; only a synced parent makes it ours to build on.
-                        Ok(()) | Err(Errno::EEXIST) => at.sync()?,
+                        Err(Errno::EEXIST) => {}
                         Err(e) => return Err(os::create_error("create directory", at.shown(part), e)),
                     }
+                    at.sync()?;
                     at.open_dir(part)?
                 }
                 other => other?,
@@ -132,9 +137,24 @@ impl Dir {
         Ok((self.open_dir(parent)?, leaf))
     }
 
+    /// Makes this directory, not what is in it, somebody else's; one that is not root's stays as it is.
+    pub fn give_to(&self, uid: u32, gid: u32) -> Result<()> {
+        let failed = |e| os::error("change owner of directory", self.shown(""), e);
+        if fstat(self).map_err(failed)?.st_uid != 0 {
+            return Ok(());
+        }
+        fchown(self, Some(uid.into()), Some(gid.into())).map_err(failed)
+    }
+
     /// Makes this directory's names durable.
     pub fn sync(&self) -> Result<()> {
-        fsync(self).map_err(|e| os::error("sync directory", self.shown(""), e))
+        const WHAT: &str = "sync directory";
+        #[cfg(any(test, feature = "failpoints"))]
+        super::trace::fault(&self.path, super::trace::Action::SyncDir)
+            .map_err(|e| os::io_error(WHAT, self.shown(""), e))?;
+        fsync(self).map_err(|e| os::error(WHAT, self.shown(""), e))?;
+        trace!(synced_dir(self));
+        Ok(())
     }
 
     /// Opens a regular file for reading. Anything else (link, FIFO, device) is refused without being opened.
@@ -187,7 +207,9 @@ impl Dir {
             return Err(os::irregular("replace file", self.shown(rel)));
         }
         staged.replace(&parent, leaf, |from| {
-            renameat(&parent, from, &parent, leaf).map_err(|e| os::create_error("replace file", self.shown(rel), e))
+            renameat(&parent, from, &parent, leaf).map_err(|e| os::create_error("replace file", self.shown(rel), e))?;
+            trace!(renamed(&parent, from, &parent, leaf));
+            Ok(())
         })
     }
 
@@ -207,6 +229,7 @@ impl Dir {
         const WHAT: &str = "remove file";
         let (parent, leaf) = self.own_file(WHAT, rel)?;
         unlinkat(&parent, leaf, UnlinkatFlags::NoRemoveDir).map_err(|e| os::create_error(WHAT, self.shown(rel), e))?;
+        trace!(unlinked(&parent, leaf));
         parent.sync()
     }
 
@@ -227,6 +250,7 @@ impl Dir {
             other => other,
         }
         .map_err(failed)?;
+        trace!(renamed(&from, leaf, &into, new));
         into.sync()?;
         if into.identity == from.identity { Ok(()) } else { from.sync() }
     }

@@ -63,6 +63,11 @@ pub fn is_elsewhere(err: &Error) -> bool {
     errno_of(err).is_some_and(|e| matches!(e, Errno::EXDEV | Errno::ELOOP))
 }
 
+/// Whether the innermost cause is that the disk does not give back what was written to it.
+pub fn is_lost(err: &Error) -> bool {
+    errno_of(err).is_some_and(|e| matches!(e, Errno::EIO | Errno::EUCLEAN | Errno::EBADMSG))
+}
+
 fn errno_of(err: &Error) -> Option<Errno> {
     let mut next = std::error::Error::source(err);
     let mut found = None;

@@ -11,6 +11,7 @@ use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, RenameFlags, openat, renameat2};
 use nix::sys::stat::{Mode, fstat};
 use nix::unistd::{UnlinkatFlags, linkat, unlinkat};
 
+use super::traced::trace;
 use super::{Dir, os, random};
 use crate::error::{Code, Error, Result};
 
@@ -36,7 +37,11 @@ impl Staged {
     pub(super) fn new(dir: &Dir) -> Result<Staged> {
         let flags = OFlag::O_TMPFILE | OFlag::O_RDWR | OFlag::O_CLOEXEC;
         match openat(dir, ".", flags, MODE) {
-            Ok(fd) => Ok(Staged { dir: dir.clone(), file: File::from(fd), name: None }),
+            Ok(fd) => {
+                let file = File::from(fd);
+                trace!(created(dir, &file));
+                Ok(Staged { dir: dir.clone(), file, name: None })
+            }
             // What file systems say that do not know nameless files.
             Err(Errno::EOPNOTSUPP | Errno::EISDIR | Errno::EINVAL | Errno::ENOSYS | Errno::ENOENT) => {
                 Staged::named(dir)
@@ -54,6 +59,8 @@ impl Staged {
                 Err(Errno::EEXIST) => continue,
                 Err(e) => return Err(os::create_error("create temporary file in", dir.shown(""), e)),
             };
+            trace!(created(dir, &file));
+            trace!(linked(dir, &name, &file));
             match file.try_lock() {
                 Ok(()) => {}
                 // A sweep found it before it was locked and is about to remove it.
@@ -99,6 +106,7 @@ impl Staged {
                         linkat(&self.dir, temporary.as_str(), &parent, leaf, AtFlags::empty())
                     }
                     Ok(()) => {
+                        trace!(unlinked(&self.dir, temporary));
                         self.name = None;
                         Ok(())
                     }
@@ -107,6 +115,7 @@ impl Staged {
             }
         };
         named.map_err(|e| os::create_error("create file", on(), e))?;
+        trace!(linked(&parent, leaf, &self.file));
         crate::crash::point!("fs::after_name");
         parent.sync()
     }
@@ -124,7 +133,12 @@ impl Staged {
     }
 
     fn sync(&self, on: &str) -> Result<()> {
-        self.file.sync_all().map_err(|e| os::io_error("sync file", on, e))
+        #[cfg(any(test, feature = "failpoints"))]
+        super::trace::fault(self.dir.path(), super::trace::Action::Sync)
+            .map_err(|e| os::io_error("sync file", on, e))?;
+        self.file.sync_all().map_err(|e| os::io_error("sync file", on, e))?;
+        trace!(synced(self.dir.path(), &self.file, true));
+        Ok(())
     }
 }
 
@@ -133,6 +147,7 @@ impl Drop for Staged {
         if let Some(name) = &self.name {
             // A failure leaves a dead temporary name, which the next sweep takes.
             let _ = unlinkat(&self.dir, name.as_str(), UnlinkatFlags::NoRemoveDir);
+            trace!(unlinked(&self.dir, name));
         }
     }
 }

@@ -5,6 +5,7 @@ use std::fs::TryLockError;
 use nix::sys::stat::fstat;
 use nix::unistd::{UnlinkatFlags, unlinkat};
 
+use super::traced::trace;
 use super::{Dir, Kind, STAGED_PREFIX, is_refused, os};
 use crate::error::{Code, Error, Result};
 
@@ -59,6 +60,7 @@ pub fn sweep_staged(dir: &Dir) -> Result<Swept> {
 fn remove_name(dir: &Dir, name: &str) -> Result<()> {
     unlinkat(dir, name, UnlinkatFlags::NoRemoveDir)
         .map_err(|e| os::create_error("remove temporary name", dir.shown(name), e))?;
+    trace!(unlinked(dir, name));
     dir.sync()
 }
 

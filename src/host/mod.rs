@@ -1,1 +1,4 @@
 //! This host as the daemon sees it: systemd (readiness, watchdog, units over D-Bus), users.
+
+pub mod units;
+pub mod user;

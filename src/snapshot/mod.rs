@@ -15,12 +15,13 @@
 //! | all of it, under one lock | [`take`], [`state`], [`stores`]; asked and answered in [`outcome`] |
 //!
 //! [`prune`](mod@prune) removes by the rules, [`retire`] what a person names, [`pin`] says something about a snapshot
-//! later. [`check`] and [`export`] work on what is stored, [`open`] on any database file, [`diff`] on two of either;
-//! [`progress`] is how work tells that it moves.
+//! later. [`check`], [`copies`] and [`export`] work on what is stored, [`open`] on any database file, [`diff`] on two of either;
+//! [`select`] finds the one that is meant, [`progress`] is how work tells that it moves.
 
 pub mod agreement;
 pub mod capture;
 pub mod check;
+pub mod copies;
 pub mod diff;
 pub mod evidence;
 pub mod export;
@@ -38,6 +39,7 @@ pub mod publish;
 pub mod record;
 pub mod retire;
 pub mod room;
+pub mod select;
 pub mod state;
 pub mod stores;
 pub mod take;

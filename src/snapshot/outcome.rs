@@ -3,6 +3,7 @@
 use super::publish::StoreOutcome;
 use crate::catalog::{AgreementResult, Shown, State};
 use crate::error::{Code, Error, Result};
+use crate::etcd::Access;
 use crate::format::check::Finding;
 
 /// What is asked for.
@@ -17,6 +18,8 @@ pub struct TakeRequest {
     pub stores: Vec<String>,
     /// Stop after the preflight.
     pub dry_run: bool,
+    /// Credentials that were read before; `None`: they are read from the files that the settings name.
+    pub access: Option<Access>,
 }
 
 /// What came of it.

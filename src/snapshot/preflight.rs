@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
+use jiff::Timestamp;
+
 use crate::config::EtcdSettings;
 use crate::error::{Code, Error, Result};
 use crate::etcd::{
-    Access, AccessFiles, Chosen, ClusterView, Member, MemberStatus, defects, host_addresses, own_member, pick, resolve,
-    view,
+    Access, AccessFiles, Chosen, ClusterView, Member, MemberStatus, defects, expiry, host_addresses, own_member, pick,
+    resolve, view,
 };
 
 /// The member and what it says of itself.
@@ -33,9 +35,14 @@ pub fn access(etcd: &EtcdSettings) -> Result<Access> {
 }
 
 /// Finds the member and refuses one that is gone, hung or a learner. `by_hand` names another than the own one.
-pub async fn preflight(etcd: &EtcdSettings, by_hand: Option<&str>) -> Result<Fit> {
-    let access = access(etcd)?;
+/// `loaded`: credentials that were read already, by a process that may not read their files any more.
+pub async fn preflight(etcd: &EtcdSettings, loaded: Option<&Access>, by_hand: Option<&str>) -> Result<Fit> {
+    let access = match loaded {
+        Some(access) => access.clone(),
+        None => access(etcd)?,
+    };
     let mut warnings = access.warnings().to_vec();
+    warnings.extend(expiry::warnings(Timestamp::now(), &access));
     // Time for one slow member beside the others, not for each after the other.
     let view = view(&etcd.endpoints, &access, etcd.timeout + Duration::from_secs(3)).await;
     warnings.extend(view.warnings.iter().cloned());

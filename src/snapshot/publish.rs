@@ -138,3 +138,6 @@ pub fn sha256(object: &dyn ReadAt) -> std::io::Result<Digest> {
     }
     Ok(Digest(hasher.finalize().into()))
 }
+
+#[cfg(test)]
+mod tests;

@@ -51,7 +51,7 @@ pub async fn take(
     progress.step("preflight");
     let mut stores = OpenStores::for_writing(settings, &request.stores, &state)?;
     let fit = tokio::select! {
-        fit = preflight(&settings.etcd, request.member.as_deref()) => fit?,
+        fit = preflight(&settings.etcd, request.access.as_ref(), request.member.as_deref()) => fit?,
         () = cancel.cancelled() => return Err(Error::new(Code::Canceled, "take snapshot", "")),
     };
     fit.warnings.iter().for_each(|w| progress.warn(w));

@@ -139,6 +139,18 @@ impl LocalStore {
     }
 }
 
+impl LocalStore {
+    /// Only the directory, for one that another user is to own: made if it is missing, by the rules of
+    /// [`LocalStore::open`]. `None` when it is there already and holds something.
+    pub fn make_dir(config: &OpenStore) -> Result<Option<Dir>> {
+        let dir = open_dir(config, &config.path()?, None)?;
+        if is_root(&dir)? {
+            return Ok(None);
+        }
+        Ok(matches!(look(&dir)?, Found::Empty).then_some(dir))
+    }
+}
+
 fn open_dir(config: &OpenStore, path: &Path, known: Option<&Known>) -> Result<Dir> {
     let missing = |e: Error| {
         let err = Error::new(Code::StoreMissing, "open store", &*config.name).because(e);

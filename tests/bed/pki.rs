@@ -19,6 +19,8 @@ pub struct Pki {
     /// For 127.0.0.1, ::1, localhost and what else was asked for; also what members show to each other.
     pub server: Pair,
     pub client: Pair,
+    /// One that ends in five days.
+    pub soon: Pair,
     /// A client certificate of the right authority that ended in 2020.
     pub expired: Pair,
     /// A client certificate of another authority.
@@ -42,10 +44,11 @@ impl Pki {
         let foreign_ca = make.authority("foreign-ca");
         let server_for = format!("serverAuth,clientAuth\nsubjectAltName=DNS:localhost,IP:127.0.0.1,IP:::1{more_names}");
         Pki {
-            server: make.certificate("server", &ca, &server_for, &["-days", "30"]),
-            client: make.certificate("client", &ca, "clientAuth", &["-days", "30"]),
+            server: make.certificate("server", &ca, &server_for, &["-days", "365"]),
+            client: make.certificate("client", &ca, "clientAuth", &["-days", "365"]),
+            soon: make.certificate("soon", &ca, "clientAuth", &["-days", "5"]),
             expired: make.certificate("expired", &ca, "clientAuth", &[]),
-            foreign: make.certificate("foreign", &foreign_ca, "clientAuth", &["-days", "30"]),
+            foreign: make.certificate("foreign", &foreign_ca, "clientAuth", &["-days", "365"]),
             ca: ca.cert,
             foreign_ca: foreign_ca.cert,
         }
@@ -73,7 +76,7 @@ impl Maker<'_> {
     #[track_caller]
     fn authority(&self, name: &str) -> Pair {
         let (key, cert, subject) = (format!("{name}.key"), format!("{name}.crt"), format!("/CN=bed {name}"));
-        let mut args = vec!["req", "-x509", "-days", "30", "-out", &cert];
+        let mut args = vec!["req", "-x509", "-days", "365", "-out", &cert];
         args.extend(self.request(&subject, &key));
         args.extend(["-addext", "keyUsage=critical,keyCertSign,cRLSign,digitalSignature"]);
         self.openssl(&args);

@@ -9,7 +9,7 @@ use refloat::etcd::{Access, AccessFiles, Member};
 use crate::bed::pki::Pair;
 use crate::bed::process::{Process, bound_to_us};
 use crate::bed::run::until;
-use crate::bed::{Cluster, Line, Pki, block_on, ports};
+use crate::bed::{Cluster, Line, Pki, Refloat, block_on, ports};
 
 const LIMIT: Duration = Duration::from_secs(20);
 
@@ -116,6 +116,31 @@ fn a_server_certificate_that_expired_or_names_another_host() {
     block_on(async { Member::connect(&url, &trusting).await?.status().await }).expect("a name in the certificate");
     let other = url.replace("127.0.0.1", "127.0.0.2");
     expect(&failure(&other, &trusting), Code::TlsFailed, "does not name this host", "certificate");
+}
+
+#[test]
+fn a_take_warns_a_month_before_a_certificate_ends() {
+    let cluster = Cluster::builder(Line::V36).tls(true).start();
+    let pki = cluster.pki().expect("certificates");
+    for (pair, said) in [(&pki.client, None), (&pki.soon, Some("ends in 4 days"))] {
+        let loaded = access(&pki.ca, Some(pair));
+        assert_eq!(loaded.expires().len(), 2, "the authority and the client certificate");
+        assert!(loaded.expires().iter().all(|one| one.not_before < one.not_after), "{:?}", loaded.expires());
+        let refloat = Refloat::new(&cluster);
+        let text = std::fs::read_to_string(refloat.config_file()).expect("read the configuration");
+        let text = text.replace(&pki.client.cert.display().to_string(), &pair.cert.display().to_string());
+        let text = text.replace(&pki.client.key.display().to_string(), &pair.key.display().to_string());
+        std::fs::write(refloat.config_file(), text).expect("write the configuration");
+        let output = refloat.run(&["snapshot", "take"]);
+        assert!(output.success(), "{output}");
+        match said {
+            None => assert!(!output.stderr.contains("ends in"), "{output}"),
+            Some(said) => {
+                let warning = format!("client certificate {} {said}", pair.cert.display());
+                assert!(output.stderr.contains(&warning), "{output}");
+            }
+        }
+    }
 }
 
 #[test]

@@ -72,6 +72,7 @@ fn overall(runs: &[StoreRun]) -> Digest {
 pub async fn run(args: PruneArgs, context: &Context) -> Result<Ending> {
     let settings = context.settings()?.clone();
     let names = context.store_names()?;
+    context.become_owner()?;
     let (progress, cancel) = (context.progress.clone(), context.cancel.clone());
     let (dry_run, trusted) = (args.dry_run, args.trust_clock);
     let (work, runs) = aside(move || {

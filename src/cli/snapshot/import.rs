@@ -8,11 +8,11 @@ use serde::Serialize;
 
 use super::document::{Outcome, PreflightStore, Snapshot, StoreOutcome, outcome_line};
 use crate::catalog::{HashKv, LineageId};
-use crate::cli::context::{Context, Ending};
+use crate::cli::context::{Context, Ending, aside};
 use crate::cli::failure::ErrorDocument;
 use crate::cli::output::{self, Document, SCHEMA, fields, printable, rfc3339};
 use crate::error::{Error, Exit, Result};
-use crate::snapshot::import::{self as work, ImportPlan, ImportRequest};
+use crate::snapshot::import::{self as work, ImportPlan, ImportRequest, Source};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -94,7 +94,11 @@ pub(super) async fn import(args: ImportArgs, context: &Context) -> Result<Ending
         stores: context.store_names()?,
         dry_run: args.dry_run,
     };
-    let made = work::import(context.settings()?, &request, context.progress.clone(), &context.cancel).await?;
+    let settings = context.settings()?;
+    let file = args.file.clone();
+    let source = aside(move || Source::open(&file)).await?;
+    context.become_owner()?;
+    let made = work::import(settings, &request, source, context.progress.clone(), &context.cancel).await?;
     let imported = match made {
         work::Outcome::Imported(imported) => *imported,
         work::Outcome::Plan(found) => return plan(*found, args.file.display().to_string(), context),

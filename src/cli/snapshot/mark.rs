@@ -106,6 +106,7 @@ pub(super) async fn tag(args: TagArgs, context: &Context) -> Result<Ending> {
 }
 
 async fn run(context: &Context, id: String, wanted: Mark, what: &str, said: &'static str) -> Result<Ending> {
+    context.become_owner()?;
     let progress = context.progress.clone();
     let marked = with_stores(context, move |stores, node| {
         let list = stores.list();

@@ -9,6 +9,7 @@ use crate::cli::failure::ErrorDocument;
 use crate::cli::output::SCHEMA;
 use crate::error::{Error, Exit, Result};
 use crate::snapshot::outcome::{self, TakeRequest};
+use crate::snapshot::preflight;
 use crate::snapshot::take::take as take_snapshot;
 
 #[derive(Debug, Args)]
@@ -34,17 +35,22 @@ pub struct TakeArgs {
 }
 
 pub(super) async fn take(args: TakeArgs, context: &Context) -> Result<Ending> {
+    let settings = context.settings()?;
+    // Read while this may still be root, whose files they usually are.
+    let access = preflight::access(&settings.etcd)?;
+    context.become_owner()?;
     let request = TakeRequest {
         member: args.member,
         tags: args.tags,
         no_wait: args.no_wait,
         stores: context.store_names()?,
         dry_run: args.dry_run,
+        access: Some(access),
     };
-    let made = take_snapshot(context.settings()?, &request, context.progress.clone(), &context.cancel).await?;
+    let made = take_snapshot(settings, &request, context.progress.clone(), &context.cancel).await?;
     let taken = match made {
         outcome::Outcome::Taken(taken) => *taken,
-        outcome::Outcome::Preflight(found) => return preflight(found, context),
+        outcome::Outcome::Preflight(found) => return looked(found, context),
     };
     let failure = taken.failure();
     let stores = taken.stores.into_iter().map(|store| StoreOutcome {
@@ -57,7 +63,7 @@ pub(super) async fn take(args: TakeArgs, context: &Context) -> Result<Ending> {
     failure.map_or(Ok(Ending::Good), Err)
 }
 
-fn preflight(found: outcome::Preflight, context: &Context) -> Result<Ending> {
+fn looked(found: outcome::Preflight, context: &Context) -> Result<Ending> {
     let mut first: Option<Exit> = None;
     let stores = found.stores.into_iter().map(|(name, room)| {
         first = first.or(room.as_ref().err().map(Error::exit));

@@ -3,19 +3,16 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use tokio_util::sync::CancellationToken;
 
 use super::select::{find, own_lineage, read_catalog, with_stores};
 use super::verify_document::{VerifyAllDocument, VerifyDocument};
 use crate::catalog::find::LATEST;
-use crate::catalog::{Filter, LineageId, Node, Shown};
+use crate::catalog::{Filter, LineageId};
 use crate::cli::context::{Context, Ending, aside};
 use crate::cli::output::SCHEMA;
-use crate::error::{Code, Exit, Result};
-use crate::format::check::Finding;
+use crate::error::{Exit, Result};
 use crate::snapshot::check::{self, Proof};
-use crate::snapshot::progress::Progress;
-use crate::snapshot::stores::OpenStores;
+use crate::snapshot::copies::{Copies, verify_copies};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -74,9 +71,11 @@ pub(super) async fn verify(args: VerifyArgs, context: &Context) -> Result<Ending
             VerifyDocument::from(checked)
         }
         Subject::Id(id) => {
+            context.become_owner()?;
             let each = with_stores(context, move |stores, node| {
                 let shown = find(&stores, &id, &node, &*progress)?;
-                verify_copies(&stores, &shown, &node, &*progress, &cancel)
+                let copies = verify_copies(&stores, &shown, &node, &*progress, &cancel)?;
+                Ok(copies.into_iter().map(|copy| VerifyDocument::from(copy.checked)).collect::<Vec<_>>())
             });
             let mut each = each.await?;
             match each.len() {
@@ -85,18 +84,18 @@ pub(super) async fn verify(args: VerifyArgs, context: &Context) -> Result<Ending
             }
         }
         Subject::All => {
+            context.become_owner()?;
             let all = with_stores(context, move |stores, node| {
                 let catalog = read_catalog(&stores.list(), &*progress)?;
                 let lineages = own_lineage(&stores, &catalog, &*progress);
                 let mut results: Vec<VerifyDocument> = Vec::new();
                 for loaded in catalog.shown(&Filter { lineages, node: None }, &node) {
-                    // What cannot even be looked at is not sound.
-                    let named = loaded.unreadable.iter();
-                    results.extend(named.map(|u| unreadable(&u.name, &u.store, "manifest", &u.reason)));
+                    let mut copies: Copies = loaded.unreadable.into_iter().map(Into::into).collect();
                     if let Some(shown) = &loaded.shown {
                         progress.step(&format!("verify {}", shown.manifest.id));
-                        results.extend(verify_copies(&stores, shown, &node, &*progress, &cancel)?);
+                        copies.extend(verify_copies(&stores, shown, &node, &*progress, &cancel)?);
                     }
+                    results.extend(copies.into_iter().map(|copy| VerifyDocument::from(copy.checked)));
                 }
                 Ok(results)
             });
@@ -105,52 +104,6 @@ pub(super) async fn verify(args: VerifyArgs, context: &Context) -> Result<Ending
     };
     context.output.document(&document)?;
     Ok(document.exit().map_or(Ending::Good, Ending::Bad))
-}
-
-/// One result a store that holds it.
-fn verify_copies(
-    stores: &OpenStores,
-    shown: &Shown,
-    node: &Node,
-    progress: &dyn Progress,
-    cancel: &CancellationToken,
-) -> Result<Vec<VerifyDocument>> {
-    let mut results = Vec::new();
-    for opened in stores.good().filter(|s| shown.stores.contains(&s.name)) {
-        let looked = check::snapshot(&opened.store, shown, progress, cancel);
-        let mut checked = match looked {
-            Ok(checked) => checked,
-            Err(error) if error.code() == Code::Canceled => return Err(error),
-            // One that cannot be read says nothing about the others, and is not left out.
-            Err(error) => {
-                let why = error.line();
-                results.push(unreadable(&shown.manifest.id.to_string(), &opened.name, "read", &why));
-                continue;
-            }
-        };
-        let recorded = stores.writable(opened).and_then(|s| check::record(&s, &shown.manifest, node, &checked));
-        if let Err(error) = recorded {
-            let why = error.why().pop().unwrap_or_default();
-            checked.notes.push(format!("the result could not be recorded in store {}: {why}", opened.name));
-        }
-        let mut document = VerifyDocument::from(checked);
-        if shown.stores.len() > 1 {
-            document.subject = format!("{} in store {}", document.subject, opened.name);
-        }
-        results.push(document);
-    }
-    Ok(results)
-}
-
-fn unreadable(what: &str, store: &str, check: &'static str, why: &str) -> VerifyDocument {
-    VerifyDocument::from(check::Checked {
-        subject: format!("{what} in store {store}"),
-        findings: vec![Finding { page: None, check, message: why.into() }],
-        hash_kv: None,
-        trailer: false,
-        not_covered: Vec::new(),
-        notes: Vec::new(),
-    })
 }
 
 fn print_all(results: Vec<VerifyDocument>, context: &Context) -> Result<Ending> {

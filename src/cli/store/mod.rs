@@ -8,10 +8,12 @@ use clap::{Args, Subcommand};
 use super::context::{Context, Ending, aside};
 use super::failure::ErrorDocument;
 use super::output::SCHEMA;
+use super::owner;
 use crate::catalog::Catalog;
 use crate::config::StoreSettings;
 use crate::error::{Code, Error, Exit, Result};
 use crate::fs::{Holder, Lock};
+use crate::host::user::Owner;
 use crate::snapshot::{state, stores};
 use crate::store::{KnownStores, LocalStore, Mode, Store};
 
@@ -64,6 +66,10 @@ pub async fn run(command: Command, context: &Context) -> Result<Ending> {
 async fn init(args: InitArgs, context: &Context) -> Result<Ending> {
     let settings = context.settings()?.clone();
     let one = context.store_named(&args.name)?.clone();
+    if let Some(owner) = context.other_owner()? {
+        hand_over(&one, &owner)?;
+        owner::go_on_as(&owner, &settings.paths.state, &[&one])?;
+    }
     let document = aside(move || {
         let dir = state::open_state(&settings)?;
         let node = state::node(&settings)?;
@@ -86,6 +92,16 @@ async fn init(args: InitArgs, context: &Context) -> Result<Ending> {
     });
     context.output.document(&document.await?)?;
     Ok(Ending::Good)
+}
+
+/// As root: what is to be the store belongs to the one who will write into it. Only a directory that is made here, or
+/// one of root's that holds nothing yet, such as that of a new disk.
+fn hand_over(one: &StoreSettings, owner: &Owner) -> Result<()> {
+    let dir = match LocalStore::make_dir(&stores::request(one, Mode::Init))? {
+        Some(made) => made,
+        None => return Ok(()),
+    };
+    dir.give_to(owner.uid, owner.gid)
 }
 
 async fn list(_args: ListArgs, context: &Context) -> Result<Ending> {
@@ -122,6 +138,7 @@ fn row(one: &StoreSettings, known: &KnownStores) -> StoreRow {
 }
 
 async fn check(_args: CheckArgs, context: &Context) -> Result<Ending> {
+    context.become_owner()?;
     let (known, chosen) = known_and_chosen(context)?;
     let results = aside(move || {
         let outcome = |one: &StoreSettings| {

@@ -144,6 +144,7 @@ pub async fn retire(args: RetireArgs, context: &Context) -> Result<Ending> {
     let what = Retire { lineage: args.lineage, timeline: args.timeline, node: args.node.clone() };
     let settings = context.settings()?.clone();
     let names = context.store_names()?;
+    context.become_owner()?;
     let mode = if args.dry_run { Mode::Read } else { Mode::Remove };
     let stores = OpenStores::open(&settings, &names, known(&settings)?, mode)?.or_any_failure()?;
     let node = state::node(&settings)?;

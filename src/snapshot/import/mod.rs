@@ -25,3 +25,4 @@ pub mod source;
 
 pub use outcome::{ImportPlan, ImportRequest, Imported, Outcome};
 pub use run::import;
+pub use source::Source;

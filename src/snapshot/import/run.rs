@@ -28,11 +28,12 @@ use crate::snapshot::stores::OpenStores;
 /// Findings that are named one by one.
 const SHOWN: usize = 20;
 
-/// Imports one file. `DataInvalid` for one that is damaged or changes meanwhile, `CannotBeProven` for one without
+/// Imports the file that `source` holds open. `DataInvalid` for one that is damaged or changes meanwhile, `CannotBeProven` for one without
 /// trailer unless that is allowed.
 pub async fn import(
     settings: &Settings,
     request: &ImportRequest,
+    source: Source,
     progress: Arc<dyn Progress>,
     cancel: &CancellationToken,
 ) -> Result<Outcome> {
@@ -45,7 +46,7 @@ pub async fn import(
     let stores = OpenStores::for_writing(settings, &request.stores, &state)?;
     let options = Options { wanted_key: evidence::namespace_key(&settings.etcd.prefix), ..Options::default() };
     let work = Work { request: request.clone(), node, state, progress, cancel: cancel.clone(), options };
-    tokio::task::spawn_blocking(move || work.run(stores))
+    tokio::task::spawn_blocking(move || work.run(stores, source))
         .await
         .map_err(|e| Error::new(Code::Internal, "import snapshot", "").because(e))?
 }
@@ -69,8 +70,8 @@ pub(super) struct Found {
 }
 
 impl Work {
-    fn run(self, mut stores: OpenStores) -> Result<Outcome> {
-        let found = self.look()?;
+    fn run(self, mut stores: OpenStores, source: Source) -> Result<Outcome> {
+        let found = self.look(source)?;
         crash::point!("import::verified");
         let placed = self.place(&stores, &found)?;
         if self.request.dry_run {
@@ -142,13 +143,12 @@ impl Work {
         }
     }
 
-    /// Opens and judges the file; what is damaged, changes or cannot be proven ends here.
-    fn look(&self) -> Result<Found> {
+    /// Judges the file; what is damaged, changes or cannot be proven ends here.
+    fn look(&self, source: Source) -> Result<Found> {
         self.progress.step("verify");
-        let source = Source::open(&self.request.file)?;
         let on = source.name();
         let (_, has_trailer, _) = split(source.object.bytes().len());
-        if !has_trailer && source.is_live() {
+        if !has_trailer && source.live {
             return Err(Error::new(Code::CannotBeProven, "import", &*on)
                 .because("another process holds it, probably a running etcd: it changes while it is read")
                 .remedy(

@@ -26,6 +26,8 @@ pub struct Source {
     pub reader: Arc<dyn ReadAt>,
     /// Last change of the file.
     pub modified: Timestamp,
+    /// Another process holds it, as a running etcd does with its own database.
+    pub live: bool,
 }
 
 /// What changes when somebody writes to a file or puts another one into its place.
@@ -68,17 +70,12 @@ impl Source {
         let modified = Timestamp::new(meta.mtime(), nanos)
             .map_err(|e| Error::new(Code::DataInvalid, "read time of file", &*on).because(e))?;
         let stamp = Stamp::of(&meta);
-        Ok(Source { path: path.into(), file, stamp, object, reader: opened.reader, modified })
+        Ok(Source { path: path.into(), file, stamp, object, reader: opened.reader, modified, live: in_use(path) })
     }
 
     /// For messages and the manifest: as given.
     pub fn name(&self) -> String {
         self.path.display().to_string()
-    }
-
-    /// Whether another process holds it, as a running etcd does with its own database.
-    pub fn is_live(&self) -> bool {
-        in_use(&self.path)
     }
 
     /// `DataInvalid` when the file is not what it was when it was opened, neither behind the handle nor under its name.

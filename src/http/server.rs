@@ -1,0 +1,278 @@
+//! The server: who asks, what for, and the answer.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path as FilePath;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::connect_info::Connected;
+use axum::extract::{ConnectInfo, Path, State};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::serve::IncomingStream;
+use jiff::Timestamp;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use super::api::{Daemon, Done, ErrorBody, Jobs, Pause, Queued};
+use super::follow::{follow_job, follow_status};
+use crate::config::Settings;
+use crate::engine::command::Handle;
+use crate::engine::failure::Failure;
+use crate::engine::job::{JobId, Task};
+use crate::error::{Code, Error, Exit, Result};
+use crate::status::{Facts, Status, job, jobs, render};
+
+/// More than any request needs.
+const BODY: usize = 64 << 10;
+
+/// What requests are answered from.
+#[derive(Debug, Clone)]
+pub struct App {
+    pub handle: Handle,
+    pub facts: watch::Receiver<Facts>,
+    pub settings: watch::Receiver<Arc<Settings>>,
+}
+
+impl App {
+    pub fn status(&self) -> Status {
+        render(&self.handle.turn(), &self.facts.borrow(), &self.settings.borrow(), Timestamp::now())
+    }
+}
+
+/// Who asks, by the kernel's word.
+#[derive(Debug, Clone, Copy)]
+struct Peer {
+    uid: Option<u32>,
+}
+
+impl Connected<IncomingStream<'_, UnixListener>> for Peer {
+    fn connect_info(stream: IncomingStream<'_, UnixListener>) -> Self {
+        Peer { uid: stream.io().peer_cred().ok().map(|cred| cred.uid()) }
+    }
+}
+
+impl Peer {
+    /// Root and the daemon's own user may change something.
+    fn may_change(self, what: &str) -> Result<u32> {
+        match self.uid {
+            Some(uid) if uid == 0 || uid == nix::unistd::geteuid().as_raw() => Ok(uid),
+            uid => Err(Error::new(Code::Permission, what, "")
+                .because(match uid {
+                    Some(uid) => format!("uid {uid} may read here, not change"),
+                    None => "nobody says who asks".into(),
+                })
+                .remedy("do it as root")),
+        }
+    }
+}
+
+/// Takes the socket; one that nobody answers on is left from a process that was killed.
+pub async fn bind(path: &FilePath) -> Result<UnixListener> {
+    let on = path.display().to_string();
+    let failed = |e: std::io::Error| {
+        Error::new(Code::CannotCreate, "listen on", &*on).because(e).remedy("see [paths] runtime; is it writable?")
+    };
+    match UnixListener::bind(path) {
+        Ok(listener) => Ok(listener),
+        Err(e) if e.kind() == std::io::ErrorKind::AddrInUse => {
+            if UnixStream::connect(path).await.is_ok() {
+                return Err(Error::new(Code::LockHeld, "listen on", &*on)
+                    .because("another daemon listens there")
+                    .remedy("stop it first, or give this one another [paths] runtime"));
+            }
+            remove_stale(path).map_err(failed)?;
+            UnixListener::bind(path).map_err(failed)
+        }
+        Err(e) => Err(failed(e)),
+    }
+    .and_then(|listener| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o660)).map_err(failed)?;
+        Ok(listener)
+    })
+}
+
+/// Only a socket, only in the directory that was opened.
+fn remove_stale(path: &FilePath) -> std::io::Result<()> {
+    use std::os::unix::fs::FileTypeExt;
+    let found = std::fs::symlink_metadata(path)?;
+    if !found.file_type().is_socket() {
+        return Err(std::io::Error::other("something that is no socket has its name"));
+    }
+    nix::unistd::unlink(path).map_err(std::io::Error::from)
+}
+
+/// Answers until `cancel` fires; then those under way are cut after a moment.
+pub async fn serve(listener: UnixListener, app: App, cancel: CancellationToken) -> std::io::Result<()> {
+    let router = Router::new()
+        .route("/v1/daemon", get(daemon))
+        .route("/v1/status", get(status))
+        .route("/v1/status/follow", get(status_follow))
+        .route("/v1/jobs", get(all_jobs).post(submit))
+        .route("/v1/jobs/{id}", get(one_job).delete(cancel_job))
+        .route("/v1/jobs/{id}/follow", get(job_follow))
+        .route("/v1/schedules", get(schedules))
+        .route("/v1/schedules/{name}/pause", post(pause))
+        .route("/v1/schedules/{name}/resume", post(resume))
+        .fallback(|| async { answer::<()>(Err(Error::new(Code::NotFound, "find what was asked for", ""))) })
+        .layer(axum::extract::DefaultBodyLimit::max(BODY))
+        .with_state(app);
+    let service = router.into_make_service_with_connect_info::<Peer>();
+    let serving = axum::serve(listener, service);
+    tokio::select! {
+        served = std::future::IntoFuture::into_future(serving) => served,
+        () = cancel.cancelled() => Ok(()),
+    }
+}
+
+fn answer<T: Serialize>(result: Result<T>) -> Response {
+    let (status, body) = match &result {
+        Ok(document) => (StatusCode::OK, serde_json::to_vec(document)),
+        Err(error) => {
+            let status = match error.exit() {
+                Exit::Usage => StatusCode::BAD_REQUEST,
+                Exit::NotFound => StatusCode::NOT_FOUND,
+                Exit::Permission => StatusCode::FORBIDDEN,
+                Exit::Temporary | Exit::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+                _ => StatusCode::INTERNAL_SERVER_ERROR,
+            };
+            (status, serde_json::to_vec(&ErrorBody { schema: 1, error: Failure::from(error) }))
+        }
+    };
+    match body {
+        Ok(body) => (status, [(header::CONTENT_TYPE, "application/json")], body).into_response(),
+        Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+    }
+}
+
+fn lines(body: Body) -> Response {
+    ([(header::CONTENT_TYPE, "application/jsonl")], body).into_response()
+}
+
+/// A document in a request, or why it is none.
+fn read<T: DeserializeOwned>(body: &[u8], what: &str) -> Result<T> {
+    let body = if body.is_empty() { b"{}" } else { body };
+    serde_json::from_slice(body).map_err(|e| Error::new(Code::Usage, what, "").because(e))
+}
+
+fn id(text: &str) -> Result<JobId> {
+    text.parse().map_err(|_| {
+        Error::new(Code::NotFound, "find job", text).because("that is no number").remedy("see `refloat jobs list`")
+    })
+}
+
+fn known(app: &App, text: &str) -> Result<JobId> {
+    let id = id(text)?;
+    job(&app.handle.turn(), id).map(|_| id).ok_or_else(|| {
+        Error::new(Code::NotFound, "find job", text)
+            .because("no job has this number; the oldest are forgotten")
+            .remedy("see `refloat jobs list`")
+    })
+}
+
+async fn daemon(State(app): State<App>) -> Response {
+    let settings = app.settings.borrow().clone();
+    answer(Ok(Daemon {
+        schema: 1,
+        version: env!("CARGO_PKG_VERSION").into(),
+        pid: std::process::id(),
+        node: settings.node.clone(),
+        state: settings.paths.state.display().to_string(),
+    }))
+}
+
+async fn status(State(app): State<App>) -> Response {
+    answer(Ok(app.status()))
+}
+
+async fn status_follow(State(app): State<App>) -> Response {
+    lines(follow_status(app))
+}
+
+async fn all_jobs(State(app): State<App>) -> Response {
+    answer(Ok(Jobs { schema: 1, jobs: jobs(&app.handle.turn()) }))
+}
+
+async fn one_job(State(app): State<App>, Path(text): Path<String>) -> Response {
+    answer(known(&app, &text).map(|id| job(&app.handle.turn(), id)))
+}
+
+async fn job_follow(State(app): State<App>, Path(text): Path<String>) -> Response {
+    match known(&app, &text) {
+        Ok(id) => lines(follow_job(app, id)),
+        Err(error) => answer::<()>(Err(error)),
+    }
+}
+
+async fn submit(State(app): State<App>, ConnectInfo(peer): ConnectInfo<Peer>, body: axum::body::Bytes) -> Response {
+    let queued = async {
+        let task: Task = read(&body, "queue job")?;
+        let uid = peer.may_change("queue job")?;
+        check(&task, &app.settings.borrow())?;
+        let (job, coalesced) = app.handle.submit(task, uid).await?;
+        Ok(Queued { schema: 1, job, coalesced })
+    };
+    answer(queued.await)
+}
+
+/// What can never be done is not queued.
+fn check(task: &Task, settings: &Settings) -> Result<()> {
+    let known = |name: &str| settings.stores.iter().any(|store| store.name == name);
+    let unknown = match task {
+        Task::Snapshot { stores, .. } => stores.iter().find(|name| !known(name)).cloned(),
+        Task::Verify { store, .. } => store.clone().filter(|name| !known(name)),
+        Task::Prune { store } => Some(store.clone()).filter(|name| !known(name)),
+    };
+    match unknown {
+        None => Ok(()),
+        Some(name) => Err(Error::new(Code::NotFound, "find store", name)
+            .because("no store of this name is configured in the daemon")
+            .remedy("see `refloat config show`; after a change, `systemctl reload refloat`")),
+    }
+}
+
+async fn cancel_job(
+    State(app): State<App>,
+    ConnectInfo(peer): ConnectInfo<Peer>,
+    Path(text): Path<String>,
+) -> Response {
+    let canceled = async {
+        let uid = peer.may_change("cancel job")?;
+        app.handle.cancel(id(&text)?, uid).await?;
+        Ok(Done { schema: 1, done: true })
+    };
+    answer(canceled.await)
+}
+
+async fn schedules(State(app): State<App>) -> Response {
+    answer(Ok(app.status().schedules))
+}
+
+async fn pause(
+    State(app): State<App>,
+    ConnectInfo(peer): ConnectInfo<Peer>,
+    Path(name): Path<String>,
+    body: axum::body::Bytes,
+) -> Response {
+    let paused = async {
+        let uid = peer.may_change("pause schedule")?;
+        let Pause { until } = read(&body, "pause schedule")?;
+        app.handle.pause(name, until, uid).await?;
+        Ok(Done { schema: 1, done: true })
+    };
+    answer(paused.await)
+}
+
+async fn resume(State(app): State<App>, ConnectInfo(peer): ConnectInfo<Peer>, Path(name): Path<String>) -> Response {
+    let resumed = async {
+        let uid = peer.may_change("resume schedule")?;
+        app.handle.resume(name, uid).await?;
+        Ok(Done { schema: 1, done: true })
+    };
+    answer(resumed.await)
+}

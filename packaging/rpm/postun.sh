@@ -1,0 +1,11 @@
+if [ "$1" -ge 1 ]; then
+  # Marked units are restarted once at the end of the transaction.
+  if [ -x /usr/lib/systemd/systemd-update-helper ]; then
+    /usr/lib/systemd/systemd-update-helper mark-restart-system-units refloat.service refloat-certs.path || :
+  elif [ -x /usr/bin/systemctl ]; then
+    /usr/bin/systemctl daemon-reload || :
+    /usr/bin/systemctl try-restart refloat.service refloat-certs.path || :
+  fi
+elif [ -d /var/lib/refloat ]; then
+  echo "refloat: state and backups stay in /var/lib/refloat, configuration in /etc/refloat"
+fi

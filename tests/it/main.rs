@@ -38,6 +38,7 @@ mod many_keys;
 mod node_bed;
 mod node_package;
 mod node_sandbox;
+mod node_setup;
 mod nodes;
 mod oracles;
 mod oracles_bbolt;

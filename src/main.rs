@@ -16,7 +16,7 @@ fn main() -> ExitCode {
         Err(code) => return code,
     };
     tracing_subscriber::fmt()
-        .with_env_filter(cli.global.log_filter())
+        .with_env_filter(cli.log_filter())
         .with_ansi(cli.global.color(&std::io::stderr()))
         .with_writer(std::io::stderr)
         .init();

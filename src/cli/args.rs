@@ -6,10 +6,11 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
-use super::{completions, config, db, prune, snapshot, store};
+use super::{completions, config, daemon, db, jobs, prune, schedule, snapshot, status, store};
 
 const EXAMPLES: &str = "\
 Examples:
+  refloat status                            what would be lost now, what runs, what comes next
   refloat snapshot take                     take a verified snapshot into every store
   refloat snapshot list                     what there is, newest first
   refloat snapshot verify latest            check the stored bytes again
@@ -33,11 +34,19 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
+    /// What would be lost now, what runs, what waits, what comes next
+    Status(status::StatusArgs),
     /// Take, list, show, verify, export, import and pin snapshots
     #[command(subcommand)]
     Snapshot(snapshot::Command),
     /// Remove what the retention rules let go, after showing why
     Prune(prune::PruneArgs),
+    /// What the daemon does and did
+    #[command(subcommand)]
+    Jobs(jobs::Command),
+    /// When the daemon takes snapshots
+    #[command(subcommand)]
+    Schedule(schedule::Command),
     /// Places for backups
     #[command(subcommand)]
     Store(store::Command),
@@ -47,6 +56,8 @@ pub(super) enum Command {
     /// Check and show the configuration
     #[command(subcommand)]
     Config(config::Command),
+    /// Run the service: schedules, jobs, control socket
+    Daemon(daemon::DaemonArgs),
     /// Print a completion script for a shell
     Completions(completions::CompletionsArgs),
 }
@@ -97,18 +108,22 @@ pub enum ProgressStyle {
     Jsonl,
 }
 
-impl Global {
-    /// For tracing-subscriber: libraries stay quiet until details are asked for.
+impl Cli {
+    /// For tracing-subscriber: libraries stay quiet until details are asked for, and the daemon tells its events.
     pub fn log_filter(&self) -> &'static str {
-        match (self.quiet, self.verbose) {
+        let daemon = matches!(self.command, Command::Daemon(_));
+        match (self.global.quiet, self.global.verbose) {
             (true, _) => "error",
+            (_, 0) if daemon => "warn,refloat=info",
             (_, 0) => "warn",
             (_, 1) => "warn,refloat=info",
             (_, 2) => "warn,refloat=debug",
             (_, _) => "debug",
         }
     }
+}
 
+impl Global {
     /// Whether to write colours to `stream`.
     pub fn color(&self, stream: &impl IsTerminal) -> bool {
         let unwanted = self.no_color || std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());

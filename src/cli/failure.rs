@@ -13,29 +13,8 @@ struct FailureDocument {
     error: ErrorDocument,
 }
 
-/// An error inside a document.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct ErrorDocument {
-    /// Kebab-case, stable.
-    pub code: &'static str,
-    pub what: String,
-    pub on: String,
-    /// Outermost cause first.
-    pub why: Vec<String>,
-    pub remedy: Option<String>,
-}
-
-impl From<&Error> for ErrorDocument {
-    fn from(error: &Error) -> Self {
-        ErrorDocument {
-            code: error.code().word(),
-            what: error.what().into(),
-            on: error.on().into(),
-            why: error.why(),
-            remedy: error.get_remedy().map(String::from),
-        }
-    }
-}
+/// An error inside a document: also what the ledger keeps.
+pub use crate::engine::failure::Failure as ErrorDocument;
 
 pub(super) fn print(error: &Error, format: Format) {
     let text = match format {

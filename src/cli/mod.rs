@@ -9,15 +9,20 @@ mod completions;
 mod config;
 mod confirm;
 mod context;
+mod daemon;
 pub mod db;
 pub mod failure;
+mod jobs;
 pub mod list;
 pub mod output;
 mod owner;
 mod progress;
 mod prune;
+mod remote;
+mod schedule;
 mod signals;
 pub mod snapshot;
+mod status;
 pub mod store;
 mod stream;
 
@@ -69,6 +74,9 @@ fn usage(error: &clap::Error) -> Error {
 /// Runs the command to its end, or to its cancellation.
 pub fn run(cli: Cli) -> ExitCode {
     let format = cli.global.output;
+    if let Command::Daemon(_) = &cli.command {
+        return end(daemon::run(cli.global.config.as_deref()).map(|()| Ending::Good), format);
+    }
     let result = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -79,6 +87,10 @@ pub fn run(cli: Cli) -> ExitCode {
             runtime.shutdown_background();
             result
         });
+    end(result, format)
+}
+
+fn end(result: Result<Ending>, format: Format) -> ExitCode {
     match result {
         Ok(Ending::Good) => ExitCode::SUCCESS,
         Ok(Ending::Bad(exit)) => ExitCode::from(exit as u8),
@@ -128,6 +140,11 @@ async fn command(command: Command, context: &Context) -> Result<Ending> {
         Command::Store(command) => store::run(command, context).await,
         Command::Db(command) => db::run(command, context).await,
         Command::Config(command) => config::run(command, context),
+        Command::Status(args) => status::run(args, context).await,
+        Command::Jobs(command) => jobs::run(command, context).await,
+        Command::Schedule(command) => schedule::run(command, context).await,
+        // Has a runtime of its own, see `run`.
+        Command::Daemon(_) => Err(Error::new(Code::Internal, "run the daemon", "")),
         Command::Completions(args) => completions::run(&args, context),
     }
 }

@@ -45,7 +45,7 @@ pub struct Parts<W> {
     pub works: Arc<W>,
     pub clock: Arc<dyn Clock>,
     /// Called once a turn.
-    pub heartbeat: Box<dyn Fn() + Send>,
+    pub heartbeat: Box<dyn Fn() + Send + Sync>,
     /// Told each event as it happens.
     pub journal: Box<dyn Fn(&Event, &Record) + Send>,
 }

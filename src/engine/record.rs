@@ -168,6 +168,11 @@ impl Known {
 }
 
 impl Cursor {
+    /// One that stands at this slot, of which nothing else is known.
+    pub fn at(slot: Option<Timestamp>) -> Cursor {
+        Cursor { slot, ..Cursor::new() }
+    }
+
     fn new() -> Cursor {
         Cursor { slot: None, paused: None, failed: 0, failed_at: None, decisions: Vec::new() }
     }

@@ -157,7 +157,6 @@ impl Clock for Hands {
 
 pub struct Bench {
     pub works: Arc<Fakes>,
-    pub disk: Disk,
     pub clock: Arc<Hands>,
     pub handle: Handle,
     pub task: tokio::task::JoinHandle<()>,
@@ -187,7 +186,7 @@ pub fn start(disk: Disk, works: Arc<Fakes>, at: &str, config: &str) -> Bench {
     };
     let found = Found { ledger: Box::new(disk.clone()), record: disk.record(), first: Vec::new() };
     let task = tokio::spawn(Engine::new(parts, found, channels).run());
-    Bench { works, disk, clock, handle, task }
+    Bench { works, clock, handle, task }
 }
 
 impl Bench {

@@ -23,5 +23,5 @@ mod writer;
 pub use frame::{BODY_MAX, Entry, Record};
 pub use journal::{Journal, JournalEntry, SOCKET as JOURNAL_SOCKET};
 pub use log::Ledger;
-pub use open::{Opened, Repair, Repaired};
+pub use open::{Opened, Repair, Repaired, read};
 pub use writer::Writer;

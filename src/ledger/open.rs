@@ -95,6 +95,30 @@ impl Ledger {
     }
 }
 
+/// What the ledger beneath `state` holds, for whoever only looks: nothing is locked, mended or made, so a writer may be
+/// at work, and what it is writing may be missing. Nothing where there is no ledger.
+pub fn read(state: &Dir) -> Result<Vec<Record>> {
+    let dir = match state.open_dir(FOLDER) {
+        Err(e) if e.code() == Code::NotFound => return Ok(Vec::new()),
+        dir => dir?,
+    };
+    let mut first = None;
+    for number in numbers(&dir)? {
+        match dir.read(&name(number), FILE_MAX) {
+            // Rotated away in between.
+            Err(e) if e.code() == Code::NotFound => {}
+            Err(e) => first = first.or(Some(e)),
+            Ok(bytes) => match scan::scan(&bytes) {
+                Ok(found) => return Ok(found.records),
+                Err(e) => {
+                    first = first.or(Some(Error::new(Code::DataInvalid, "read ledger file", name(number)).because(e)))
+                }
+            },
+        }
+    }
+    first.map_or(Ok(Vec::new()), Err)
+}
+
 fn open(dir: Dir, lock: Lock) -> Result<Opened> {
     for refused in sweep_staged(&dir)?.refused {
         tracing::warn!("{}", refused.line());

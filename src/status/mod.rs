@@ -16,6 +16,7 @@ mod tests;
 pub use document::{
     LedgerWord, Member, Newest, RecoveryPoint, Schedule, ScheduleDecision, Status, Store, StorePoint, Trouble, Unit,
 };
-pub use facts::{Facts, MemberFact};
+pub use facts::{Answer, Facts, MemberFact};
 pub use jobs::{Job, job, jobs};
 pub use render::render;
+pub use summary::ago;

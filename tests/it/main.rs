@@ -58,3 +58,4 @@ mod take_stream;
 mod taking;
 mod traced;
 mod tree;
+mod units;

@@ -88,6 +88,11 @@ impl SystemdNode {
         self.command(args).run()
     }
 
+    /// The address of the node's D-Bus, for a client on this machine.
+    pub fn bus(&self) -> String {
+        format!("unix:path=/proc/{}/root/run/dbus/system_bus_socket", self.machine().leader())
+    }
+
     /// A program of this machine in the node's network.
     pub fn in_network(&self, program: &Path) -> Run {
         self.machine().in_network(program)

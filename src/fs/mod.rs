@@ -5,7 +5,7 @@
 //! whole: bytes and name are on disk before a call returns).
 //!
 //! Reading order: [`Dir`] is the handle; [`Staged`] a file that has no name yet; [`Lock`] names its holder;
-//! [`Space`] says what is left. The file system is reached through `/proc/self/fd` in two places (listing a handle,
+//! [`Space`] says what is left; [`Patience`] waits for a place that may hang (law 6). The file system is reached through `/proc/self/fd` in two places (listing a handle,
 //! naming a nameless file), so `/proc` must be mounted, as it is under systemd.
 
 mod boot;
@@ -14,6 +14,7 @@ mod entries;
 mod lock;
 mod names;
 mod os;
+pub mod patience;
 mod random;
 mod space;
 mod stage;
@@ -26,6 +27,7 @@ pub use entries::{DirEntry, Kind, Stat};
 pub use lock::{Attempt, Holder, Lock};
 pub use names::is_name;
 pub use os::{check_regular, is_elsewhere, is_not_a_directory, is_out_of_space, is_refused};
+pub use patience::{Aside, Limits, Patience, Pending};
 pub use random::random;
 pub use space::Space;
 pub use stage::{STAGED_PREFIX, Staged};

@@ -33,7 +33,7 @@ pub mod run;
 pub mod target;
 
 pub use cluster::{Builder, Cluster};
-pub use disk::SmallDisk;
+pub use disk::{FreezableDisk, SmallDisk};
 pub use fill::{Fill, Filled, HashKv};
 pub use liar::{Liar, Lie};
 pub use line::{Line, bbolt, soak};

@@ -47,6 +47,8 @@ mod retire;
 mod retire_needed;
 mod rings;
 mod shared;
+mod store_frozen;
+mod store_hung;
 mod stores;
 mod stores_places;
 mod stores_space;

@@ -1,6 +1,6 @@
 //! A file system of a given size, to be full when a test wants it to be.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
@@ -35,74 +35,56 @@ impl Drop for SmallDisk {
     }
 }
 
-/// How long a file system stays frozen at most: nothing may hang for ever because a test was killed.
-const THAW_AFTER: &str = "60";
-
-/// An ext4 of its own that can be frozen: writes to it then hang until it thaws. Needs root, like [`SmallDisk`].
-pub struct FrozenDisk {
+/// An ext4 of its own in a file, to be frozen; needs root. Thawed and unmounted when dropped.
+pub struct FreezableDisk {
     dir: TempDir,
-    /// Outlives this process if it must, and thaws.
-    timer: std::sync::Mutex<Option<std::process::Child>>,
 }
 
-impl FrozenDisk {
+impl FreezableDisk {
+    /// Of so many MiB.
     #[track_caller]
-    pub fn new(bytes: u64) -> Self {
-        let dir = tempfile::Builder::new().prefix("refloat-frozen-").tempdir().expect("make a temporary directory");
-        let image = dir.path().join("image");
-        std::fs::File::create(&image).and_then(|file| file.set_len(bytes)).expect("make an image");
-        std::fs::create_dir(dir.path().join("mount")).expect("make a directory");
-        let image = image.display().to_string();
-        Run::new("mkfs.ext4").args(["-q", "-E", "lazy_itable_init=1,nodiscard", &image]).run().ok();
-        let disk = FrozenDisk { dir, timer: std::sync::Mutex::new(None) };
-        Run::new("mount").args(["-o", "loop", &image, &disk.shown()]).run().ok();
-        disk
+    pub fn new(mib: u64) -> Self {
+        let dir = tempfile::Builder::new().prefix("refloat-freeze-").tempdir().expect("make a temporary directory");
+        let (image, at) = (dir.path().join("image"), dir.path().join("disk"));
+        std::fs::File::create(&image).and_then(|file| file.set_len(mib << 20)).expect("make an image");
+        std::fs::create_dir(&at).expect("make a directory");
+        Run::new("mkfs.ext4").args(["-q", "-E", "lazy_itable_init=1,nodiscard"]).args([&image]).run().ok();
+        Run::new("mount").args(["-o", "loop"]).args([&image, &at]).run().ok();
+        FreezableDisk { dir }
     }
 
-    pub fn path(&self) -> std::path::PathBuf {
-        self.dir.path().join("mount")
+    pub fn path(&self) -> PathBuf {
+        self.dir.path().join("disk")
     }
 
-    fn shown(&self) -> String {
-        self.path().display().to_string()
-    }
-
-    /// The timer first: a process that starts on a frozen disk may never run.
+    /// Nothing is written there until it is thawed: by the guard, or by a timer that outlives a test that is killed.
     #[track_caller]
-    pub fn freeze(&self) {
-        let timer = std::process::Command::new("setsid")
-            .args(["sh", "-c", "sleep \"$1\"; fsfreeze -u \"$2\"", "thaw", THAW_AFTER, &self.shown()])
-            .stdin(std::process::Stdio::null())
-            .stdout(std::process::Stdio::null())
-            .stderr(std::process::Stdio::null())
-            .spawn()
-            .expect("start the timer");
-        *self.timer.lock().expect("no test panics here") = Some(timer);
-        Run::new("fsfreeze").args(["-f", &self.shown()]).run().ok();
+    pub fn freeze(&self) -> Frozen<'_> {
+        let at = self.path();
+        let script = "setsid sh -c 'sleep 90; fsfreeze -u \"$0\" 2>/dev/null' \"$0\" >/dev/null 2>&1 </dev/null &";
+        Run::new("sh").args(["-c".as_ref(), script.as_ref(), at.as_os_str()]).run().ok();
+        Run::new("fsfreeze").args(["-f".as_ref(), at.as_os_str()]).run().ok();
+        Frozen(self)
     }
 
-    #[track_caller]
-    pub fn thaw(&self) {
-        Run::new("fsfreeze").args(["-u", &self.shown()]).run().ok();
-        self.forget_timer();
-    }
-
-    fn forget_timer(&self) {
-        if let Some(mut timer) = self.timer.lock().ok().and_then(|mut timer| timer.take()) {
-            // Its sleep ends by itself; without the shell nothing follows.
-            let _ = timer.kill();
-            let _ = timer.wait();
-        }
+    fn thaw(&self) {
+        let _ = Run::new("fsfreeze").args(["-u".as_ref(), self.path().as_os_str()]).run();
     }
 }
 
-impl Drop for FrozenDisk {
+/// Thaws it when dropped.
+pub struct Frozen<'a>(&'a FreezableDisk);
+
+impl Drop for Frozen<'_> {
     fn drop(&mut self) {
-        if self.timer.lock().is_ok_and(|timer| timer.is_some()) {
-            let _ = Run::new("fsfreeze").args(["-u", &self.shown()]).run();
-            self.forget_timer();
-        }
-        let unmounted = Run::new("umount").args(["-l", &self.shown()]).run();
+        self.0.thaw();
+    }
+}
+
+impl Drop for FreezableDisk {
+    fn drop(&mut self) {
+        self.thaw();
+        let unmounted = Run::new("umount").args(["-l".as_ref(), self.path().as_os_str()]).run();
         if !unmounted.success() {
             eprintln!("{unmounted}");
         }

@@ -37,7 +37,7 @@ pub mod target;
 
 pub use cluster::{Builder, Cluster};
 pub use daemon::Daemon;
-pub use disk::{FrozenDisk, SmallDisk};
+pub use disk::{FreezableDisk, SmallDisk};
 pub use fill::{Fill, Filled, HashKv};
 pub use liar::{Liar, Lie};
 pub use line::{Line, bbolt, soak};

@@ -144,17 +144,17 @@ fn a_frozen_state_directory_is_said_and_thaws() {
         return;
     }
     let cluster = Cluster::start(Line::V36);
-    let disk = crate::bed::FrozenDisk::new(64 << 20);
+    let disk = crate::bed::FreezableDisk::new(64);
     let refloat = Refloat::new(cluster.node(0)).config(OFTEN);
     let config = std::fs::read_to_string(refloat.config_file()).expect("read it");
     let config = config.replace(&refloat.state().display().to_string(), &disk.path().display().to_string());
     std::fs::write(refloat.config_file(), config).expect("write it");
     let daemon = Daemon::start(&refloat);
     daemon.status_when("the first one is there", |s| s["stores"][0]["snapshots"] == 1);
-    disk.freeze();
+    let frozen = disk.freeze();
     let status = daemon.status_when("it is said", |s| s["ledger"]["state"] == "silent");
     assert!(text(&status, "summary").contains("the ledger is silent"), "{status}");
-    disk.thaw();
+    drop(frozen);
     let before = status["stores"][0]["snapshots"].as_u64();
     daemon
         .status_when("it goes on", |s| s["ledger"]["state"] == "good" && s["stores"][0]["snapshots"].as_u64() > before);

@@ -82,10 +82,12 @@ pub async fn run(args: PruneArgs, context: &Context) -> Result<Ending> {
     context.become_owner()?;
     let (progress, cancel) = (context.progress.clone(), context.cancel.clone());
     let (dry_run, trusted) = (args.dry_run, args.trust_clock);
+    let limits = state::limits(&settings, &cancel);
     let (work, runs) = aside(move || {
         let node = state::node(&settings)?;
         let mode = if dry_run { Mode::Read } else { Mode::Remove };
-        let mut stores = OpenStores::open(&settings, &names, crate::snapshot::stores::known(&settings)?, mode)?;
+        let known = crate::snapshot::stores::known(&settings, &limits)?;
+        let mut stores = OpenStores::open(&settings, &names, known, mode, &limits)?;
         let mut runs: Vec<StoreRun> = Vec::new();
         for (name, error) in stores.take_failed() {
             runs.push(StoreRun { name, planned: Err(error), done: None });

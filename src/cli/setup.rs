@@ -13,7 +13,7 @@ use crate::config::Surroundings;
 use crate::discover::Layout;
 use crate::error::{Code, Error, Exit, Result};
 use crate::host::user;
-use crate::setup::{Action, Check, Kept, Plan, act, check, prepare};
+use crate::setup::{Action, Check, Kept, Plan, act, check, prepare, services};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -77,7 +77,10 @@ pub async fn run(args: SetupArgs, context: &Context) -> Result<Ending> {
             .remedy("run `sudo refloat setup`, or look first with `refloat setup --dry-run`"));
     }
     let around = Surroundings { root: args.root.clone(), credentials: None, ..Surroundings::of_this_process() };
-    let prepared = aside(move || prepare(&around, Timestamp::now())).await?;
+    let mut prepared = aside(move || prepare(&around, Timestamp::now())).await?;
+    if real {
+        prepared.plan.start(services::down().await, &prepared.enabled);
+    }
     let Plan { actions, kept, warnings } = prepared.plan;
     // Another root is not this host: nobody is asked who may be somebody else.
     let reachable = |url: &str| real || url.contains("://127.0.0.1:");
@@ -101,13 +104,26 @@ pub async fn run(args: SetupArgs, context: &Context) -> Result<Ending> {
         context.output.document(&document)?;
         return Ok(if actions.is_empty() { Ending::Good } else { Ending::Bad(Exit::Changes) });
     }
-    let (root, of_systemd): (PathBuf, Vec<Action>) =
-        (args.root, actions.iter().filter(|a| a.is_of_systemd()).cloned().collect());
-    aside(move || act::files(&root, &actions)).await?;
-    let left: &[Action] = &of_systemd;
-    document.to_do = left.iter().filter_map(Action::command).collect();
+    let (root, done) = (args.root, actions.clone());
+    aside(move || act::files(&root, &done)).await?;
+    let mut failure = None;
+    if real {
+        let applied = tokio::select! {
+            applied = services::apply(&actions) => applied,
+            () = context.cancel.cancelled() => return Err(Error::new(Code::Canceled, "start the services", "")
+                .because("asked to stop; the files are written")
+                .remedy("run `sudo refloat setup` again: it goes on there")),
+        };
+        if let Err((left, error)) = applied {
+            document.to_do = left.iter().filter_map(Action::command).collect();
+            document.error = Some(ErrorDocument::from(&error));
+            failure = Some(error);
+        }
+    } else {
+        document.to_do = actions.iter().filter_map(Action::command).collect();
+    }
     context.output.document(&document)?;
-    Ok(Ending::Good)
+    failure.map_or(Ok(Ending::Good), Err)
 }
 
 impl From<&Action> for Change {

@@ -90,9 +90,6 @@ fn units(plan: &mut Plan, node: &Node, written: &[&str]) {
         return;
     }
     let drop_ins = [SERVICE_DROP_IN, CERTS_DROP_IN];
-    if written.iter().any(|path| drop_ins.contains(path)) {
-        plan.actions.push(Action::Reload);
-    }
     let new: Vec<String> =
         [SERVICE, CERTS].iter().filter(|unit| !node.enabled.contains(unit)).map(ToString::to_string).collect();
     let touched = |unit: &str, files: &[&str]| {
@@ -103,8 +100,13 @@ fn units(plan: &mut Plan, node: &Node, written: &[&str]) {
         .filter(|(unit, files)| touched(unit, files))
         .map(|(unit, _)| Action::Restart { unit: unit.into() })
         .collect();
+    // After a run that could not reach systemd the drop-ins are there, and systemd has not read them.
+    let unread = !new.is_empty() || written.iter().any(|path| drop_ins.contains(path));
     if !new.is_empty() {
         plan.actions.push(Action::Enable { units: new });
+    }
+    if unread {
+        plan.actions.push(Action::Reload);
     }
     plan.actions.extend(restart);
 }

@@ -11,7 +11,7 @@
 //! | the texts: configuration and drop-ins, with every value escaped | [`text`], [`escape`] |
 //! | what is to be done | [`plan`], [`decide`](mod@decide) |
 //! | do certificate, key and authority fit, does the member answer | [`check`] |
-//! | doing it | [`act`](mod@act) |
+//! | doing it | [`act`](mod@act), [`services`] |
 
 pub mod act;
 pub mod check;
@@ -20,6 +20,7 @@ pub mod escape;
 pub mod node;
 pub mod plan;
 mod prepare;
+pub mod services;
 pub mod text;
 
 pub use check::Check;

@@ -67,6 +67,16 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// Units that are to run and do not: started, unless the plan starts them anyway.
+    pub fn start(&mut self, down: Vec<String>, enabled: &[&str]) {
+        let meant = down.into_iter().filter(|unit| enabled.contains(&unit.as_str()));
+        for action in meant.map(|unit| Action::Restart { unit }) {
+            if !self.actions.contains(&action) {
+                self.actions.push(action);
+            }
+        }
+    }
+
     pub fn changes(&self) -> bool {
         !self.actions.is_empty()
     }

@@ -18,6 +18,8 @@ pub struct Prepared {
     pub plan: Plan,
     /// `None`: nothing was found, and other configuration names the endpoints.
     pub found: Option<Found>,
+    /// Our units that are started at boot.
+    pub enabled: Vec<&'static str>,
     /// The configuration as it will be.
     pub loaded: Loaded,
     /// Where the credentials come from, so that they can be checked before anybody has them.
@@ -66,5 +68,5 @@ pub fn prepare(surroundings: &Surroundings, now: Timestamp) -> Result<Prepared> 
         password_file: etcd.login.as_ref().map(|login| login.password_file.clone()),
         timeout: etcd.timeout,
     };
-    Ok(Prepared { plan, found, loaded, access })
+    Ok(Prepared { plan, found, enabled: node.enabled, loaded, access })
 }

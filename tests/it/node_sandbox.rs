@@ -6,7 +6,7 @@ use crate::bed::{self, Layout, NodeEtcd, Packages, SystemdNode};
 pub const STORE: &str = "/var/lib/refloat/store";
 
 /// The credentials of a kubeadm node, and leave to write into the second store.
-const SETUP: &str = "\
+pub const SETUP: &str = "\
 [Service]
 LoadCredential=etcd.ca:/etc/kubernetes/pki/etcd/ca.crt
 LoadCredential=etcd.cert:/etc/kubernetes/pki/etcd/healthcheck-client.crt
@@ -14,7 +14,7 @@ LoadCredential=etcd.key:/etc/kubernetes/pki/etcd/healthcheck-client.key
 ReadWritePaths=-/srv/backups
 ";
 
-const CONFIG: &str = "\
+pub const CONFIG: &str = "\
 [etcd]
 endpoints = [\"https://10.77.0.1:2379\"]
 ca_file = \"credential:etcd.ca\"

@@ -94,6 +94,8 @@ codes! {
     TlsFailed = "tls-failed", Unavailable, Never;
     /// The member answered with an error that fits nothing else.
     MemberFailed = "member-failed", Unavailable, Later;
+    /// systemd did not do what was asked of a unit, or cannot be asked.
+    UnitFailed = "unit-failed", Unavailable, Later;
     /// User, password or client certificate refused.
     Permission = "permission", Permission, Never;
     /// The directory of a store is not there: usually a disk that is not mounted.

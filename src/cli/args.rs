@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
-use super::{completions, config, daemon, db, jobs, prune, schedule, snapshot, status, store};
+use super::{completions, config, daemon, db, discover, jobs, prune, schedule, setup, snapshot, status, store};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -53,6 +53,10 @@ pub(super) enum Command {
     /// Read etcd database files, with or without trailer, plain or zstd; never writes
     #[command(subcommand)]
     Db(db::Command),
+    /// What runs on this node, read from its files: etcd, the apiserver, their certificates
+    Discover(discover::DiscoverArgs),
+    /// Write what was found into the configuration, hand over the credentials, start the services
+    Setup(setup::SetupArgs),
     /// Check and show the configuration
     #[command(subcommand)]
     Config(config::Command),

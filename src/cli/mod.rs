@@ -11,6 +11,7 @@ mod confirm;
 mod context;
 mod daemon;
 pub mod db;
+mod discover;
 pub mod failure;
 mod jobs;
 pub mod list;
@@ -20,6 +21,7 @@ mod progress;
 mod prune;
 mod remote;
 mod schedule;
+mod setup;
 mod signals;
 pub mod snapshot;
 mod status;
@@ -139,6 +141,8 @@ async fn command(command: Command, context: &Context) -> Result<Ending> {
         Command::Prune(args) => prune::run(args, context).await,
         Command::Store(command) => store::run(command, context).await,
         Command::Db(command) => db::run(command, context).await,
+        Command::Discover(args) => discover::run(args, context).await,
+        Command::Setup(args) => setup::run(args, context).await,
         Command::Config(command) => config::run(command, context),
         Command::Status(args) => status::run(args, context).await,
         Command::Jobs(command) => jobs::run(command, context).await,

@@ -39,6 +39,12 @@ pub(super) fn read_all(root: &Path, only: Option<&Path>) -> Result<Vec<Fragment>
     }
 }
 
+/// All files but `fragment`, which is not even looked at.
+pub(super) fn read_besides(root: &Path, fragment: &Path) -> Result<Vec<Fragment>> {
+    let besides = find(root)?.into_iter().filter(|path| path != fragment);
+    besides.filter_map(|path| read(&path).map(|text| text.map(|text| Fragment { path, text })).transpose()).collect()
+}
+
 /// The main file, then the fragments in the order of their names. One with the same name in a higher place hides
 /// the lower, and a link to `/dev/null` hides it without a replacement.
 fn find(root: &Path) -> Result<Vec<PathBuf>> {

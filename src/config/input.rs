@@ -41,6 +41,7 @@ pub(super) struct EtcdInput {
     pub username: Option<String>,
     pub password_file: Option<String>,
     pub timeout: Option<Span>,
+    pub data_dir: Option<PathBuf>,
 }
 
 #[derive(Debug, Default, Deserialize)]

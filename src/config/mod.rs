@@ -24,6 +24,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::Result;
 
+pub use credential::SCHEME as CREDENTIAL;
 pub use merge::Origin;
 pub use settings::{
     Agreement, ClientCert, EtcdSettings, Login, MinFree, PathSettings, RetentionSettings, Schedule, Scope, Settings,
@@ -79,4 +80,27 @@ pub fn load(surroundings: &Surroundings, only: Option<&Path>) -> Result<Loaded> 
     let input = merge::merge(&fragments)?;
     let settings = validate::settings(&input, surroundings)?;
     Ok(Loaded { settings, files: fragments.into_iter().map(|fragment| fragment.path).collect(), input })
+}
+
+/// The configuration as it will be once `fragment` holds `text`, whatever it holds now; of `text` no key may stand in
+/// another file.
+pub fn load_with(surroundings: &Surroundings, fragment: &Path, text: &str) -> Result<Loaded> {
+    let mut fragments = fragment::read_besides(&surroundings.root, fragment)?;
+    fragments.push(fragment::Fragment { path: fragment.into(), text: text.into() });
+    let input = merge::merge(&fragments)?;
+    let settings = validate::settings(&input, surroundings)?;
+    Ok(Loaded { settings, files: fragments.into_iter().map(|fragment| fragment.path).collect(), input })
+}
+
+/// What other files than `fragment` set: where `key`, such as `etcd.member`, was written. Validates nothing.
+pub struct Besides(merge::Table);
+
+impl Besides {
+    pub fn read(surroundings: &Surroundings, fragment: &Path) -> Result<Besides> {
+        merge::merge(&fragment::read_besides(&surroundings.root, fragment)?).map(Besides)
+    }
+
+    pub fn origin(&self, key: &str) -> Option<&Origin> {
+        merge::lookup(&self.0, key).map(|item| &item.origin)
+    }
 }

@@ -53,6 +53,8 @@ pub struct EtcdSettings {
     pub login: Option<Login>,
     /// For each single request that is not a stream.
     pub timeout: Duration,
+    /// Of the own member, absolute: backups must not fill its file system.
+    pub data_dir: Option<PathBuf>,
 }
 
 impl Default for EtcdSettings {
@@ -65,6 +67,7 @@ impl Default for EtcdSettings {
             client_cert: None,
             login: None,
             timeout: Duration::from_secs(5),
+            data_dir: None,
         }
     }
 }

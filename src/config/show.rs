@@ -52,7 +52,7 @@ pub(super) fn shown(settings: &Settings, input: &Table) -> Vec<Shown> {
 type Add<'a> = dyn FnMut(&str, Option<Value>) + 'a;
 
 fn etcd_keys(etcd: &EtcdSettings, add: &mut Add<'_>) {
-    let EtcdSettings { member, endpoints, prefix, ca_file, client_cert, login, timeout } = etcd;
+    let EtcdSettings { member, endpoints, prefix, ca_file, client_cert, login, timeout, data_dir } = etcd;
     add("etcd.member", member.as_ref().and_then(text));
     add("etcd.endpoints", Some(Value::Array(endpoints.iter().map(|url| Value::String(url.clone())).collect())));
     add("etcd.prefix", text(prefix));
@@ -62,6 +62,7 @@ fn etcd_keys(etcd: &EtcdSettings, add: &mut Add<'_>) {
     add("etcd.username", login.as_ref().and_then(|l| text(&l.username)));
     add("etcd.password_file", login.as_ref().and_then(|l| text(l.password_file.display())));
     add("etcd.timeout", text(format_duration(*timeout)));
+    add("etcd.data_dir", data_dir.as_ref().and_then(|path| text(path.display())));
 }
 
 fn store_keys(store: &StoreSettings, at: &str, add: &mut Add<'_>) {

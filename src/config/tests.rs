@@ -59,6 +59,7 @@ fn everything_written_arrives() {
         username = 'u'
         password_file = '/pw'
         timeout = '250ms'
+        data_dir = '/var/lib/etcd'
         [[store]]
         name = 'a'
         url = 'file:///a%20b/'
@@ -85,6 +86,7 @@ fn everything_written_arrives() {
             client_cert: Some(ClientCert { cert_file: "/cert".into(), key_file: "/key".into() }),
             login: Some(Login { username: "u".into(), password_file: "/pw".into() }),
             timeout: Duration::from_millis(250),
+            data_dir: Some("/var/lib/etcd".into()),
         }
     );
     let store = &stores[0];

@@ -116,7 +116,11 @@ impl Check<'_> {
             .both(("etcd.username", input.username), ("etcd.password_file", password_file))?
             .map(|(username, password_file)| Login { username, password_file });
         let timeout = self.within("etcd.timeout", input.timeout, default.timeout, "100ms", "5m")?;
-        Ok(EtcdSettings { member: input.member, endpoints, prefix, ca_file, client_cert, login, timeout })
+        let data_dir = match input.data_dir {
+            Some(path) => Some(self.absolute("etcd.data_dir", Some(path), PathBuf::new())?),
+            None => None,
+        };
+        Ok(EtcdSettings { member: input.member, endpoints, prefix, ca_file, client_cert, login, timeout, data_dir })
     }
 
     fn endpoints(&self, list: Vec<String>) -> Result<Vec<String>> {

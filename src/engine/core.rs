@@ -69,6 +69,8 @@ pub struct Engine<W> {
     waits: BTreeMap<JobId, Wait>,
     watch: Watch,
     next: Option<Timestamp>,
+    /// When the cursor's slot was, as time since boot: what no step of the wall clock changes.
+    slot_at: Option<SignedDuration>,
     db_bytes: Option<u64>,
     survey: Survey,
     drain: Option<std::time::Instant>,
@@ -138,6 +140,7 @@ impl<W: Works> Engine<W> {
             waits: BTreeMap::new(),
             watch: Watch::default(),
             next: None,
+            slot_at: None,
             db_bytes: None,
             survey: Survey::First,
             drain: None,
@@ -286,7 +289,9 @@ impl<W: Works> Engine<W> {
             super::event::Survey::Good { own, .. } => own.as_ref().map(|(_, at)| *at),
             super::event::Survey::Failed { .. } => None,
         });
-        let facts = Facts { now, newest: own.max(), busy };
+        let boot = self.parts.clock.since_boot().and_then(|boot| SignedDuration::try_from(boot).ok());
+        let since_slot = boot.zip(self.slot_at).and_then(|(boot, at)| boot.checked_sub(at));
+        let facts = Facts { now, newest: own.max(), busy, since_slot };
         let cursor = self.record.schedules.get(SNAPSHOT);
         let queue = |engine: &Self, slot, attempt| Job {
             id: engine.record.next_id(),
@@ -303,6 +308,7 @@ impl<W: Works> Engine<W> {
                     Act::Begin => Verdict::Begin,
                     Act::Follow => Verdict::Follow,
                 };
+                self.slot_at = boot.and_then(|boot| boot.checked_sub(now.duration_since(slot)));
                 self.put(Event::Slot { schedule: SNAPSHOT.into(), slot, verdict, missed }, now);
                 let cursor = self.record.schedules.get(SNAPSHOT);
                 self.next = self.timetable.next(cursor, now, 1).first().map(|(_, at)| *at);

@@ -240,3 +240,67 @@ fn slot_messages(
     all.push(decided.with("REFLOAT_SCHEDULE", schedule));
     all
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use super::*;
+
+    /// MESSAGE_IDs of the catalogue with their pages.
+    fn catalogue() -> BTreeMap<String, String> {
+        let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/systemd/refloat.catalog")).unwrap();
+        let pages = text.split("\n-- ").skip(1).filter_map(|page| page.split_once('\n'));
+        pages.map(|(id, page)| (id.trim().to_string(), page.to_string())).collect()
+    }
+
+    #[test]
+    fn every_kind_has_a_page_and_every_page_a_kind() {
+        let pages = catalogue();
+        let ids: BTreeSet<String> = KINDS.iter().map(|kind| format!("{:032x}", kind.id)).collect();
+        let words: BTreeSet<&str> = KINDS.iter().map(|kind| kind.word).collect();
+        assert_eq!((ids.len(), words.len()), (KINDS.len(), KINDS.len()), "two kinds are alike");
+        assert_eq!(pages.keys().cloned().collect::<BTreeSet<_>>(), ids);
+        for kind in KINDS {
+            let page = &pages[&format!("{:032x}", kind.id)];
+            let (head, text) = page.split_once("\n\n").expect(kind.word);
+            for field in ["Subject: ", "Defined-By: refloat", "Documentation: man:refloat(8)"] {
+                assert!(head.contains(field), "{}: no {field}", kind.word);
+            }
+            assert!(text.trim().len() > 20, "{}: {text:?}", kind.word);
+        }
+    }
+
+    #[test]
+    fn an_entry_says_what_happened_and_has_the_fields_to_find_it_by() {
+        let mut record = Record::default();
+        let task = super::super::job::Task::Prune { store: "a".into() };
+        let job = super::super::job::Job {
+            id: JobId(7),
+            task,
+            origin: super::super::job::Origin::After { job: JobId(6) },
+            created_at: jiff::Timestamp::UNIX_EPOCH,
+        };
+        let failure = super::super::failure::Failure {
+            code: "held".into(),
+            what: "prune store".into(),
+            on: "a".into(),
+            why: vec!["a freeze stands".into()],
+            remedy: Some("wait".into()),
+        };
+        for (event, priority, text) in [
+            (Event::Queued { job }, Priority::Info, "job 7 queued: prune store a, after job 6"),
+            (
+                Event::Ended { job: JobId(7), end: End::Failed { failure, result: None } },
+                Priority::Error,
+                "job 7 (prune store a) failed: prune store a: a freeze stands; wait",
+            ),
+        ] {
+            record.apply(&event, jiff::Timestamp::UNIX_EPOCH);
+            let said = messages(&event, &record);
+            assert_eq!((said.len(), said[0].priority, said[0].text.as_str()), (1, priority, text));
+            assert!(said[0].fields.contains(&("REFLOAT_JOB", "7".into())));
+            assert!(said[0].fields.contains(&("REFLOAT_JOB_KIND", "prune".into())));
+        }
+    }
+}

@@ -37,6 +37,8 @@ pub struct Facts {
     pub newest: Option<Timestamp>,
     /// A snapshot that is queued or runs.
     pub busy: Option<JobId>,
+    /// How long ago the cursor's slot was, by a clock that nobody sets; `None` where this process has not decided it.
+    pub since_slot: Option<SignedDuration>,
 }
 
 /// What to do now.
@@ -56,7 +58,7 @@ pub enum Act {
     Skip(Skip),
     /// Begin to count here.
     Begin,
-    /// The clock stepped back: so does the cursor.
+    /// The clock stepped back: so does the cursor, by as much.
     Follow,
 }
 
@@ -112,21 +114,34 @@ impl Timetable {
         let now = facts.now;
         let paused = cursor.and_then(|c| c.paused.as_ref()).filter(|p| is_paused(p, now));
         let Some(slot) = cursor.and_then(|c| c.slot) else { return self.first(facts, paused.is_some()) };
+        // Less time has passed by the wall clock than by the other: it stepped back.
+        if let Some(since) = facts.since_slot
+            && now.duration_since(slot) < since - SLACK
+            && let Ok(same) = now.checked_sub(since)
+        {
+            // The same moment by the new time: the next slot is then no further away than it was.
+            return Due::Slot { slot: same, act: Act::Follow, missed: None };
+        }
         if slot > now + SLACK {
-            return Due::Slot { slot: now, act: Act::Follow, missed: None };
+            // How long ago that was nobody knows: perhaps too long.
+            return Due::Slot { slot: now, act: self.act(paused.is_some(), facts), missed: None };
         }
         let Some((next, at)) = self.after(slot) else { return Due::Wait(None) };
         if at > now {
             return self.again(cursor, slot, at, facts, paused.is_some());
         }
         let (slot, missed) = self.last_due(next, now);
-        let act = match (paused, facts.busy, self.within(now)) {
-            (Some(_), ..) => Act::Skip(Skip::Paused),
-            (None, _, false) => Act::Skip(Skip::Window),
-            (None, Some(job), true) => Act::Skip(Skip::Busy { job }),
-            (None, None, true) => Act::Run,
-        };
-        Due::Slot { slot, act, missed }
+        Due::Slot { slot, act: self.act(paused.is_some(), facts), missed }
+    }
+
+    /// What is done with a slot that is due.
+    fn act(&self, paused: bool, facts: Facts) -> Act {
+        match (paused, facts.busy, self.within(facts.now)) {
+            (true, ..) => Act::Skip(Skip::Paused),
+            (false, _, false) => Act::Skip(Skip::Window),
+            (false, Some(job), true) => Act::Skip(Skip::Busy { job }),
+            (false, None, true) => Act::Run,
+        }
     }
 
     /// Nothing was ever decided: at once where there is no young snapshot.
@@ -179,3 +194,6 @@ pub fn shift_of(node: &str, period: Duration) -> Duration {
     let hash = node.bytes().fold(0xcbf2_9ce4_8422_2325u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3));
     Duration::from_secs(if room == 0 { 0 } else { hash % room })
 }
+
+#[cfg(test)]
+mod tests;

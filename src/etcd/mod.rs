@@ -20,6 +20,7 @@ mod own;
 mod pace;
 mod probe;
 mod stream;
+mod verify;
 
 pub use access::{Access, AccessFiles, install_crypto_provider};
 pub use cluster::{ClusterView, MemberView, view};

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, OpenHow, RenameFlags, ResolveFlag, open, openat2, renameat, renameat2};
-use nix::sys::stat::{Mode, fstat, mkdirat};
+use nix::sys::stat::{Mode, fchmod, fstat, mkdirat};
 use nix::unistd::{UnlinkatFlags, fchown, fsync, unlinkat};
 
 use super::traced::trace;
@@ -130,6 +130,21 @@ impl Dir {
         Ok(at)
     }
 
+    /// Makes one directory beneath with exactly this mode, durably. `AlreadyExists` if the name is taken.
+    pub fn make_dir(&self, name: &str, mode: u32) -> Result<Dir> {
+        names::check(name)?;
+        let (parent, leaf) = self.parent(name)?;
+        let mode = Mode::from_bits_truncate(mode);
+        let failed = |e| os::create_error("create directory", self.shown(name), e);
+        mkdirat(&parent, leaf, mode).map_err(failed)?;
+        trace!(made_dir(&parent, leaf));
+        let made = parent.open_dir(leaf)?;
+        // The mask of the process has no say in it.
+        fchmod(&made, mode).map_err(failed)?;
+        parent.sync()?;
+        Ok(made)
+    }
+
     /// The directory that holds the last part of `rel`, and that part.
     pub(super) fn parent<'n>(&self, rel: &'n str) -> Result<(Dir, &'n str)> {
         names::check(rel)?;
@@ -201,14 +216,27 @@ impl Dir {
         let (parent, leaf) = self.parent(rel)?;
         // Only a file that has a name can take another one's place.
         let staged = self.filled(Staged::named(&parent)?, rel, bytes)?;
+        self.take_place(staged, &parent, leaf, rel)
+    }
+
+    /// The same for a file that everybody may read (mode 0644): configuration, never what is backed up.
+    pub fn replace_public(&self, rel: &str, bytes: &[u8]) -> Result<()> {
+        let (parent, leaf) = self.parent(rel)?;
+        let staged = self.filled(Staged::named(&parent)?, rel, bytes)?;
+        let mode = Mode::S_IRUSR | Mode::S_IWUSR | Mode::S_IRGRP | Mode::S_IROTH;
+        fchmod(staged.file(), mode).map_err(|e| os::create_error("set mode of", self.shown(rel), e))?;
+        self.take_place(staged, &parent, leaf, rel)
+    }
+
+    fn take_place(&self, staged: Staged, parent: &Dir, leaf: &str, rel: &str) -> Result<()> {
         if let Some(stat) = parent.stat(leaf.as_ref())?
             && stat.kind != Kind::File
         {
             return Err(os::irregular("replace file", self.shown(rel)));
         }
-        staged.replace(&parent, leaf, |from| {
-            renameat(&parent, from, &parent, leaf).map_err(|e| os::create_error("replace file", self.shown(rel), e))?;
-            trace!(renamed(&parent, from, &parent, leaf));
+        staged.replace(parent, leaf, |from| {
+            renameat(parent, from, parent, leaf).map_err(|e| os::create_error("replace file", self.shown(rel), e))?;
+            trace!(renamed(parent, from, parent, leaf));
             Ok(())
         })
     }

@@ -1,5 +1,16 @@
-//! This host as the daemon sees it: systemd (readiness, watchdog, units over D-Bus), users.
+//! This host as the daemon sees it: systemd, by its notify socket and over D-Bus, and its users.
+//!
+//! In: names of units and users, words for the service manager. Out: facts about units as they change, and what became
+//! of a request. Serves design §17 (at home in systemd) and promise 7 (what cannot be seen is said, not guessed:
+//! without D-Bus there is a report that says so).
+//!
+//! Reading order: [`notify`] tells systemd how this service does; [`units`] follows units and never changes one;
+//! [`control`] starts and stops units and is for root units alone; [`user`] is whom a command becomes.
 
+mod bus;
+pub mod control;
+#[cfg(test)]
+mod fake;
 pub mod notify;
 pub mod units;
 pub mod user;

@@ -6,9 +6,11 @@
 //!
 //! Reading order: [`frame`](self::frame) is the format of one batch, `scan` reads a file of them and judges what stands
 //! behind the last whole one, `open` acts on that judgement, [`Ledger`] appends and rotates, [`Writer`] is the one
-//! thread that waits for the disk, so that nobody else does.
+//! thread that waits for the disk, so that nobody else does. [`Journal`] tells the same events to people, by way of
+//! systemd's journal.
 
 mod frame;
+mod journal;
 mod log;
 mod open;
 #[cfg(test)]
@@ -19,6 +21,7 @@ mod tests;
 mod writer;
 
 pub use frame::{BODY_MAX, Entry, Record};
+pub use journal::{Journal, JournalEntry, SOCKET as JOURNAL_SOCKET};
 pub use log::Ledger;
 pub use open::{Opened, Repair, Repaired, read};
 pub use writer::Writer;

@@ -1,6 +1,6 @@
 //! The configured stores, each opened or refused on its own: one that fails never keeps the others from working.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -24,6 +24,8 @@ pub struct Opened {
     pub name: String,
     pub settings: StoreSettings,
     pub store: Arc<LocalStore>,
+    /// Of the own member, whose file system backups must not fill either.
+    pub data_dir: Option<PathBuf>,
 }
 
 /// All stores of one command.
@@ -52,7 +54,8 @@ impl OpenStores {
             let opened = LocalStore::open(&request(one, mode), stores.known.get(&one.path));
             match opened.and_then(|store| stores.distinct(one, store)) {
                 Ok(store) => {
-                    stores.good.push(Opened { name: one.name.clone(), settings: one.clone(), store: Arc::new(store) })
+                    let (name, data_dir) = (one.name.clone(), settings.etcd.data_dir.clone());
+                    stores.good.push(Opened { name, settings: one.clone(), store: Arc::new(store), data_dir });
                 }
                 Err(error) => stores.failed.push((one.name.clone(), error)),
             }
@@ -271,7 +274,8 @@ pub fn reserved(opened: &Opened, total: u64) -> Result<u64> {
             .because(format!("min_free = {wanted}, but its file system has {total} in all"))
             .remedy("set a smaller min_free, or \"auto\""));
     }
-    let shared = NEIGHBOURS.iter().any(|path| shares_device(opened.store.dir(), Path::new(path)));
+    let neighbours = NEIGHBOURS.iter().map(Path::new).chain(opened.data_dir.as_deref());
+    let shared = neighbours.into_iter().any(|path| shares_device(opened.store.dir(), path));
     Ok(opened.settings.min_free.bytes(total, shared))
 }
 

@@ -19,7 +19,7 @@ pub fn prepared(deb: &std::path::Path, schedule: &str) -> (SystemdNode, NodeEtcd
     for dir in ["/var/lib/refloat", "/srv/backups"] {
         node.run(&["install", "-d", "-o", "refloat", "-m", "0700", dir]).ok();
     }
-    node.write("/etc/systemd/system/refloat.service.d/10-refloat-setup.conf", "0644", SETUP);
+    node.write("/etc/systemd/system/refloat.service.d/10-setup.conf", "0644", SETUP);
     node.write("/etc/refloat/conf.d/10-discovered.toml", "0644", CONFIG);
     node.write("/etc/refloat/conf.d/20-schedule.toml", "0644", schedule);
     for store in ["local", "second"] {

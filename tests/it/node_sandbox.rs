@@ -48,7 +48,7 @@ pub fn taken(packages: &Packages) -> (SystemdNode, NodeEtcd) {
     let etcd = NodeEtcd::start(&node, Layout::Kubeadm);
     etcd.ctl(&node, &["put", "/registry/a", "b"]).ok();
     node.run(&["install", "-d", "-o", "refloat", "-m", "0700", "/srv/backups"]).ok();
-    node.write("/etc/systemd/system/refloat.service.d/10-refloat-setup.conf", "0644", SETUP);
+    node.write("/etc/systemd/system/refloat.service.d/10-setup.conf", "0644", SETUP);
     node.write("/etc/refloat/conf.d/10-discovered.toml", "0644", CONFIG);
     let verbs = ["store init local", "store init second", "snapshot take", "snapshot verify --all", "prune --yes"];
     commands(&node, &verbs);

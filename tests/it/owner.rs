@@ -4,7 +4,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::Path;
 
-use crate::bed::{Cluster, Fill, Line, Refloat};
+use crate::bed::{Cluster, Fill, Line, Refloat, skip_unless_root};
 use crate::taking::{error_of, take, text, why};
 
 /// Nobody: has an entry on every host.
@@ -12,8 +12,7 @@ const OWNER: u32 = 65534;
 
 /// State, store and runtime directory belong to the owner; `None`, said, where this process is not root.
 fn owned(cluster: &Cluster) -> Option<Refloat> {
-    if !nix::unistd::geteuid().is_root() {
-        eprintln!("skipped: needs root");
+    if skip_unless_root("only root can become somebody else") {
         return None;
     }
     let refloat = Refloat::new(cluster);

@@ -1,0 +1,2 @@
+#!/bin/bash
+# A place that only kubekey makes.

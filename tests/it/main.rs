@@ -39,6 +39,7 @@ mod node_bed;
 mod node_daemon;
 mod node_package;
 mod node_sandbox;
+mod node_setup;
 mod node_upgrade;
 mod nodes;
 mod oracles;

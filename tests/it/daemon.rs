@@ -11,7 +11,7 @@ use crate::taking::{error_of, listed, text};
 /// Long enough that only the first run comes by itself.
 const SELDOM: &str = "[snapshot]\nschedule = \"0 0 1 1 *\"\n";
 
-fn state<'j>(job: &'j Value, word: &str) -> bool {
+fn state(job: &Value, word: &str) -> bool {
     job["state"] == word
 }
 

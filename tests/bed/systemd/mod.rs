@@ -28,7 +28,7 @@ pub use packages::Packages;
 /// The id of the test process follows.
 const TREE_PREFIX: &str = "refloat-node-";
 /// For what a node is expected to come to by itself.
-const PATIENCE: Duration = Duration::from_secs(90);
+const PATIENCE: Duration = Duration::from_secs(180);
 
 /// A booted node. Everything in it runs as root unless something else is asked for.
 pub struct SystemdNode {
@@ -124,7 +124,7 @@ impl SystemdNode {
     #[track_caller]
     pub fn install(&self, deb: &Path) -> String {
         self.copy_in(deb, "/var/tmp/package.deb", "0644");
-        let said = self.command(&["dpkg", "--install", "/var/tmp/package.deb"]).timeout(PATIENCE * 4).run();
+        let said = self.command(&["dpkg", "--install", "/var/tmp/package.deb"]).timeout(PATIENCE * 2).run();
         said.ok()
     }
 

@@ -106,6 +106,10 @@ codes! {
     StoreVanished = "store-vanished", CannotCreate, Never;
     /// The store cannot be written.
     StoreNotWritable = "store-not-writable", CannotCreate, Never;
+    /// The store's file system or mount answers nothing within the deadline.
+    StoreHung = "store-hung", Io, Later;
+    /// The same for the state directory.
+    StateHung = "state-hung", Io, Later;
     /// Too little space before the first byte.
     TooLittleSpace = "too-little-space", CannotCreate, Later;
     /// The target exists and would have to be replaced.
@@ -196,9 +200,13 @@ impl Error {
     }
 
     /// An I/O error: a full disk, a missing file and refused access get codes of their own only where the
-    /// caller knows better; here they are told apart by their cause.
+    /// caller knows better; here they are told apart by their cause. An error of ours that came through a reader
+    /// keeps its code and remedy.
     pub fn io(what: impl Into<String>, on: impl Into<String>, cause: std::io::Error) -> Self {
-        Error::new(Code::Io, what, on).because(cause)
+        match cause.downcast::<Error>() {
+            Ok(ours) => ours.during(what, on),
+            Err(cause) => Error::new(Code::Io, what, on).because(cause),
+        }
     }
 
     pub fn code(&self) -> Code {

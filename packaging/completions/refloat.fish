@@ -37,12 +37,29 @@ complete -c refloat -n "__fish_refloat_needs_command" -s v -l verbose -d 'Say mo
 complete -c refloat -n "__fish_refloat_needs_command" -l no-color -d 'No colours; NO_COLOR in the environment does the same'
 complete -c refloat -n "__fish_refloat_needs_command" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c refloat -n "__fish_refloat_needs_command" -s V -l version -d 'Print version'
+complete -c refloat -n "__fish_refloat_needs_command" -f -a "status" -d 'What would be lost now, what runs, what waits, what comes next'
 complete -c refloat -n "__fish_refloat_needs_command" -f -a "snapshot" -d 'Take, list, show, verify, export, import and pin snapshots'
 complete -c refloat -n "__fish_refloat_needs_command" -f -a "prune" -d 'Remove what the retention rules let go, after showing why'
+complete -c refloat -n "__fish_refloat_needs_command" -f -a "jobs" -d 'What the daemon does and did'
+complete -c refloat -n "__fish_refloat_needs_command" -f -a "schedule" -d 'When the daemon takes snapshots'
 complete -c refloat -n "__fish_refloat_needs_command" -f -a "store" -d 'Places for backups'
 complete -c refloat -n "__fish_refloat_needs_command" -f -a "db" -d 'Read etcd database files, with or without trailer, plain or zstd; never writes'
 complete -c refloat -n "__fish_refloat_needs_command" -f -a "config" -d 'Check and show the configuration'
+complete -c refloat -n "__fish_refloat_needs_command" -f -a "daemon" -d 'Run the service: schedules, jobs, control socket'
 complete -c refloat -n "__fish_refloat_needs_command" -f -a "completions" -d 'Print a completion script for a shell'
+complete -c refloat -n "__fish_refloat_using_subcommand status" -s o -l output -d 'Form of the result on standard output, and of errors on standard error' -r -f -a "table\t'For people'
+json\t'One document'
+jsonl\t'One line per element'"
+complete -c refloat -n "__fish_refloat_using_subcommand status" -l config -d 'Read this configuration file alone, instead of /etc/refloat/refloat.toml and conf.d' -r -F
+complete -c refloat -n "__fish_refloat_using_subcommand status" -l store -d 'Only this store' -r
+complete -c refloat -n "__fish_refloat_using_subcommand status" -l progress -d 'How progress is shown on standard error' -r -f -a "auto\t'A bar on a terminal, plain lines elsewhere'
+none\t'Warnings alone'
+jsonl\t'One JSON line per step, at most two per second within one'"
+complete -c refloat -n "__fish_refloat_using_subcommand status" -l watch -d 'Show it again on each change'
+complete -c refloat -n "__fish_refloat_using_subcommand status" -s q -l quiet -d 'Show warnings and errors only'
+complete -c refloat -n "__fish_refloat_using_subcommand status" -s v -l verbose -d 'Say more on standard error; twice for details'
+complete -c refloat -n "__fish_refloat_using_subcommand status" -l no-color -d 'No colours; NO_COLOR in the environment does the same'
+complete -c refloat -n "__fish_refloat_using_subcommand status" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c refloat -n "__fish_refloat_using_subcommand snapshot; and not __fish_seen_subcommand_from take list show verify export import pin unpin tag" -s o -l output -d 'Form of the result on standard output, and of errors on standard error' -r -f -a "table\t'For people'
 json\t'One document'
 jsonl\t'One line per element'"
@@ -74,7 +91,7 @@ complete -c refloat -n "__fish_refloat_using_subcommand snapshot; and __fish_see
 complete -c refloat -n "__fish_refloat_using_subcommand snapshot; and __fish_seen_subcommand_from take" -l progress -d 'How progress is shown on standard error' -r -f -a "auto\t'A bar on a terminal, plain lines elsewhere'
 none\t'Warnings alone'
 jsonl\t'One JSON line per step, at most two per second within one'"
-complete -c refloat -n "__fish_refloat_using_subcommand snapshot; and __fish_seen_subcommand_from take" -l no-wait -d 'When another snapshot is under way, fail at once instead of waiting for it'
+complete -c refloat -n "__fish_refloat_using_subcommand snapshot; and __fish_seen_subcommand_from take" -l no-wait -d 'Queue it in the daemon and return at once. Without a daemon: fail at once when another snapshot is under way'
 complete -c refloat -n "__fish_refloat_using_subcommand snapshot; and __fish_seen_subcommand_from take" -l dry-run -d 'Check the member and the space of the stores, then stop'
 complete -c refloat -n "__fish_refloat_using_subcommand snapshot; and __fish_seen_subcommand_from take" -s q -l quiet -d 'Show warnings and errors only'
 complete -c refloat -n "__fish_refloat_using_subcommand snapshot; and __fish_seen_subcommand_from take" -s v -l verbose -d 'Say more on standard error; twice for details'
@@ -206,6 +223,138 @@ complete -c refloat -n "__fish_refloat_using_subcommand prune" -s q -l quiet -d 
 complete -c refloat -n "__fish_refloat_using_subcommand prune" -s v -l verbose -d 'Say more on standard error; twice for details'
 complete -c refloat -n "__fish_refloat_using_subcommand prune" -l no-color -d 'No colours; NO_COLOR in the environment does the same'
 complete -c refloat -n "__fish_refloat_using_subcommand prune" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c refloat -n "__fish_refloat_using_subcommand jobs; and not __fish_seen_subcommand_from list show wait cancel" -s o -l output -d 'Form of the result on standard output, and of errors on standard error' -r -f -a "table\t'For people'
+json\t'One document'
+jsonl\t'One line per element'"
+complete -c refloat -n "__fish_refloat_using_subcommand jobs; and not __fish_seen_subcommand_from list show wait cancel" -l config -d 'Read this configuration file alone, instead of /etc/refloat/refloat.toml and conf.d' -r -F
+complete -c refloat -n "__fish_refloat_using_subcommand jobs; and not __fish_seen_subcommand_from list show wait cancel" -l store -d 'Only this store' -r
+complete -c refloat -n "__fish_refloat_using_subcommand jobs; and not __fish_seen_subcommand_from list show wait cancel" -l progress -d 'How progress is shown on standard error' -r -f -a "auto\t'A bar on a terminal, plain lines elsewhere'
+none\t'Warnings alone'
+jsonl\t'One JSON line per step, at most two per second within one'"
+complete -c refloat -n "__fish_refloat_using_subcommand jobs; and not __fish_seen_subcommand_from list show wait cancel" -s q -l quiet -d 'Show warnings and errors only'
+complete -c refloat -n "__fish_refloat_using_subcommand jobs; and not __fish_seen_subcommand_from list show wait cancel" -s v -l verbose -d 'Say more on standard error; twice for details'
+complete -c refloat -n "__fish_refloat_using_subcommand jobs; and not __fish_seen_subcommand_from list show wait cancel" -l no-color -d 'No colours; NO_COLOR in the environment does the same'
+complete -c refloat -n "__fish_refloat_using_subcommand jobs; and not __fish_seen_subcommand_from list show wait cancel" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c refloat -n "__fish_refloat_using_subcommand jobs; and not __fish_seen_subcommand_from list show wait cancel" -f -a "list" -d 'What runs, what waits and why, and how the last ones ended'
+complete -c refloat -n "__fish_refloat_using_subcommand jobs; and not __fish_seen_subcommand_from list show wait cancel" -f -a "show" -d 'Everything known about one job'
+complete -c refloat -n "__fish_refloat_using_subcommand jobs; and not __fish_seen_subcommand_from list show wait cancel" -f -a "wait" -d 'Wait until a job is over; its exit code is this command\'s'
+complete -c refloat -n "__fish_refloat_using_subcommand jobs; and not __fish_seen_subcommand_from list show wait cancel" -f -a "cancel" -d 'Stop a job: it ends within five seconds, at any step'
+complete -c refloat -n "__fish_refloat_using_subcommand jobs; and __fish_seen_subcommand_from list" -s o -l output -d 'Form of the result on standard output, and of errors on standard error' -r -f -a "table\t'For people'
+json\t'One document'
+jsonl\t'One line per element'"
+complete -c refloat -n "__fish_refloat_using_subcommand jobs; and __fish_seen_subcommand_from list" -l config -d 'Read this configuration file alone, instead of /etc/refloat/refloat.toml and conf.d' -r -F
+complete -c refloat -n "__fish_refloat_using_subcommand jobs; and __fish_seen_subcommand_from list" -l store -d 'Only this store' -r
+complete -c refloat -n "__fish_refloat_using_subcommand jobs; and __fish_seen_subcommand_from list" -l progress -d 'How progress is shown on standard error' -r -f -a "auto\t'A bar on a terminal, plain lines elsewhere'
+none\t'Warnings alone'
+jsonl\t'One JSON line per step, at most two per second within one'"
+complete -c refloat -n "__fish_refloat_using_subcommand jobs; and __fish_seen_subcommand_from list" -l open -d 'Only those that are not over'
+complete -c refloat -n "__fish_refloat_using_subcommand jobs; and __fish_seen_subcommand_from list" -s q -l quiet -d 'Show warnings and errors only'
+complete -c refloat -n "__fish_refloat_using_subcommand jobs; and __fish_seen_subcommand_from list" -s v -l verbose -d 'Say more on standard error; twice for details'
+complete -c refloat -n "__fish_refloat_using_subcommand jobs; and __fish_seen_subcommand_from list" -l no-color -d 'No colours; NO_COLOR in the environment does the same'
+complete -c refloat -n "__fish_refloat_using_subcommand jobs; and __fish_seen_subcommand_from list" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c refloat -n "__fish_refloat_using_subcommand jobs; and __fish_seen_subcommand_from show" -s o -l output -d 'Form of the result on standard output, and of errors on standard error' -r -f -a "table\t'For people'
+json\t'One document'
+jsonl\t'One line per element'"
+complete -c refloat -n "__fish_refloat_using_subcommand jobs; and __fish_seen_subcommand_from show" -l config -d 'Read this configuration file alone, instead of /etc/refloat/refloat.toml and conf.d' -r -F
+complete -c refloat -n "__fish_refloat_using_subcommand jobs; and __fish_seen_subcommand_from show" -l store -d 'Only this store' -r
+complete -c refloat -n "__fish_refloat_using_subcommand jobs; and __fish_seen_subcommand_from show" -l progress -d 'How progress is shown on standard error' -r -f -a "auto\t'A bar on a terminal, plain lines elsewhere'
+none\t'Warnings alone'
+jsonl\t'One JSON line per step, at most two per second within one'"
+complete -c refloat -n "__fish_refloat_using_subcommand jobs; and __fish_seen_subcommand_from show" -s q -l quiet -d 'Show warnings and errors only'
+complete -c refloat -n "__fish_refloat_using_subcommand jobs; and __fish_seen_subcommand_from show" -s v -l verbose -d 'Say more on standard error; twice for details'
+complete -c refloat -n "__fish_refloat_using_subcommand jobs; and __fish_seen_subcommand_from show" -l no-color -d 'No colours; NO_COLOR in the environment does the same'
+complete -c refloat -n "__fish_refloat_using_subcommand jobs; and __fish_seen_subcommand_from show" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c refloat -n "__fish_refloat_using_subcommand jobs; and __fish_seen_subcommand_from wait" -s o -l output -d 'Form of the result on standard output, and of errors on standard error' -r -f -a "table\t'For people'
+json\t'One document'
+jsonl\t'One line per element'"
+complete -c refloat -n "__fish_refloat_using_subcommand jobs; and __fish_seen_subcommand_from wait" -l config -d 'Read this configuration file alone, instead of /etc/refloat/refloat.toml and conf.d' -r -F
+complete -c refloat -n "__fish_refloat_using_subcommand jobs; and __fish_seen_subcommand_from wait" -l store -d 'Only this store' -r
+complete -c refloat -n "__fish_refloat_using_subcommand jobs; and __fish_seen_subcommand_from wait" -l progress -d 'How progress is shown on standard error' -r -f -a "auto\t'A bar on a terminal, plain lines elsewhere'
+none\t'Warnings alone'
+jsonl\t'One JSON line per step, at most two per second within one'"
+complete -c refloat -n "__fish_refloat_using_subcommand jobs; and __fish_seen_subcommand_from wait" -s q -l quiet -d 'Show warnings and errors only'
+complete -c refloat -n "__fish_refloat_using_subcommand jobs; and __fish_seen_subcommand_from wait" -s v -l verbose -d 'Say more on standard error; twice for details'
+complete -c refloat -n "__fish_refloat_using_subcommand jobs; and __fish_seen_subcommand_from wait" -l no-color -d 'No colours; NO_COLOR in the environment does the same'
+complete -c refloat -n "__fish_refloat_using_subcommand jobs; and __fish_seen_subcommand_from wait" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c refloat -n "__fish_refloat_using_subcommand jobs; and __fish_seen_subcommand_from cancel" -s o -l output -d 'Form of the result on standard output, and of errors on standard error' -r -f -a "table\t'For people'
+json\t'One document'
+jsonl\t'One line per element'"
+complete -c refloat -n "__fish_refloat_using_subcommand jobs; and __fish_seen_subcommand_from cancel" -l config -d 'Read this configuration file alone, instead of /etc/refloat/refloat.toml and conf.d' -r -F
+complete -c refloat -n "__fish_refloat_using_subcommand jobs; and __fish_seen_subcommand_from cancel" -l store -d 'Only this store' -r
+complete -c refloat -n "__fish_refloat_using_subcommand jobs; and __fish_seen_subcommand_from cancel" -l progress -d 'How progress is shown on standard error' -r -f -a "auto\t'A bar on a terminal, plain lines elsewhere'
+none\t'Warnings alone'
+jsonl\t'One JSON line per step, at most two per second within one'"
+complete -c refloat -n "__fish_refloat_using_subcommand jobs; and __fish_seen_subcommand_from cancel" -s q -l quiet -d 'Show warnings and errors only'
+complete -c refloat -n "__fish_refloat_using_subcommand jobs; and __fish_seen_subcommand_from cancel" -s v -l verbose -d 'Say more on standard error; twice for details'
+complete -c refloat -n "__fish_refloat_using_subcommand jobs; and __fish_seen_subcommand_from cancel" -l no-color -d 'No colours; NO_COLOR in the environment does the same'
+complete -c refloat -n "__fish_refloat_using_subcommand jobs; and __fish_seen_subcommand_from cancel" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c refloat -n "__fish_refloat_using_subcommand schedule; and not __fish_seen_subcommand_from list explain pause resume" -s o -l output -d 'Form of the result on standard output, and of errors on standard error' -r -f -a "table\t'For people'
+json\t'One document'
+jsonl\t'One line per element'"
+complete -c refloat -n "__fish_refloat_using_subcommand schedule; and not __fish_seen_subcommand_from list explain pause resume" -l config -d 'Read this configuration file alone, instead of /etc/refloat/refloat.toml and conf.d' -r -F
+complete -c refloat -n "__fish_refloat_using_subcommand schedule; and not __fish_seen_subcommand_from list explain pause resume" -l store -d 'Only this store' -r
+complete -c refloat -n "__fish_refloat_using_subcommand schedule; and not __fish_seen_subcommand_from list explain pause resume" -l progress -d 'How progress is shown on standard error' -r -f -a "auto\t'A bar on a terminal, plain lines elsewhere'
+none\t'Warnings alone'
+jsonl\t'One JSON line per step, at most two per second within one'"
+complete -c refloat -n "__fish_refloat_using_subcommand schedule; and not __fish_seen_subcommand_from list explain pause resume" -s q -l quiet -d 'Show warnings and errors only'
+complete -c refloat -n "__fish_refloat_using_subcommand schedule; and not __fish_seen_subcommand_from list explain pause resume" -s v -l verbose -d 'Say more on standard error; twice for details'
+complete -c refloat -n "__fish_refloat_using_subcommand schedule; and not __fish_seen_subcommand_from list explain pause resume" -l no-color -d 'No colours; NO_COLOR in the environment does the same'
+complete -c refloat -n "__fish_refloat_using_subcommand schedule; and not __fish_seen_subcommand_from list explain pause resume" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c refloat -n "__fish_refloat_using_subcommand schedule; and not __fish_seen_subcommand_from list explain pause resume" -f -a "list" -d 'Each schedule with its last decisions and its next run'
+complete -c refloat -n "__fish_refloat_using_subcommand schedule; and not __fish_seen_subcommand_from list explain pause resume" -f -a "explain" -d 'The next slots, and what will happen at each'
+complete -c refloat -n "__fish_refloat_using_subcommand schedule; and not __fish_seen_subcommand_from list explain pause resume" -f -a "pause" -d 'Decide no slot with a run, until it is resumed or the time is over'
+complete -c refloat -n "__fish_refloat_using_subcommand schedule; and not __fish_seen_subcommand_from list explain pause resume" -f -a "resume" -d 'Go on after a pause: the next slot runs'
+complete -c refloat -n "__fish_refloat_using_subcommand schedule; and __fish_seen_subcommand_from list" -s o -l output -d 'Form of the result on standard output, and of errors on standard error' -r -f -a "table\t'For people'
+json\t'One document'
+jsonl\t'One line per element'"
+complete -c refloat -n "__fish_refloat_using_subcommand schedule; and __fish_seen_subcommand_from list" -l config -d 'Read this configuration file alone, instead of /etc/refloat/refloat.toml and conf.d' -r -F
+complete -c refloat -n "__fish_refloat_using_subcommand schedule; and __fish_seen_subcommand_from list" -l store -d 'Only this store' -r
+complete -c refloat -n "__fish_refloat_using_subcommand schedule; and __fish_seen_subcommand_from list" -l progress -d 'How progress is shown on standard error' -r -f -a "auto\t'A bar on a terminal, plain lines elsewhere'
+none\t'Warnings alone'
+jsonl\t'One JSON line per step, at most two per second within one'"
+complete -c refloat -n "__fish_refloat_using_subcommand schedule; and __fish_seen_subcommand_from list" -s q -l quiet -d 'Show warnings and errors only'
+complete -c refloat -n "__fish_refloat_using_subcommand schedule; and __fish_seen_subcommand_from list" -s v -l verbose -d 'Say more on standard error; twice for details'
+complete -c refloat -n "__fish_refloat_using_subcommand schedule; and __fish_seen_subcommand_from list" -l no-color -d 'No colours; NO_COLOR in the environment does the same'
+complete -c refloat -n "__fish_refloat_using_subcommand schedule; and __fish_seen_subcommand_from list" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c refloat -n "__fish_refloat_using_subcommand schedule; and __fish_seen_subcommand_from explain" -s n -l number -d 'How many slots' -r
+complete -c refloat -n "__fish_refloat_using_subcommand schedule; and __fish_seen_subcommand_from explain" -s o -l output -d 'Form of the result on standard output, and of errors on standard error' -r -f -a "table\t'For people'
+json\t'One document'
+jsonl\t'One line per element'"
+complete -c refloat -n "__fish_refloat_using_subcommand schedule; and __fish_seen_subcommand_from explain" -l config -d 'Read this configuration file alone, instead of /etc/refloat/refloat.toml and conf.d' -r -F
+complete -c refloat -n "__fish_refloat_using_subcommand schedule; and __fish_seen_subcommand_from explain" -l store -d 'Only this store' -r
+complete -c refloat -n "__fish_refloat_using_subcommand schedule; and __fish_seen_subcommand_from explain" -l progress -d 'How progress is shown on standard error' -r -f -a "auto\t'A bar on a terminal, plain lines elsewhere'
+none\t'Warnings alone'
+jsonl\t'One JSON line per step, at most two per second within one'"
+complete -c refloat -n "__fish_refloat_using_subcommand schedule; and __fish_seen_subcommand_from explain" -s q -l quiet -d 'Show warnings and errors only'
+complete -c refloat -n "__fish_refloat_using_subcommand schedule; and __fish_seen_subcommand_from explain" -s v -l verbose -d 'Say more on standard error; twice for details'
+complete -c refloat -n "__fish_refloat_using_subcommand schedule; and __fish_seen_subcommand_from explain" -l no-color -d 'No colours; NO_COLOR in the environment does the same'
+complete -c refloat -n "__fish_refloat_using_subcommand schedule; and __fish_seen_subcommand_from explain" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c refloat -n "__fish_refloat_using_subcommand schedule; and __fish_seen_subcommand_from pause" -l for -d 'For so long' -r
+complete -c refloat -n "__fish_refloat_using_subcommand schedule; and __fish_seen_subcommand_from pause" -l until -d 'Until this time' -r
+complete -c refloat -n "__fish_refloat_using_subcommand schedule; and __fish_seen_subcommand_from pause" -s o -l output -d 'Form of the result on standard output, and of errors on standard error' -r -f -a "table\t'For people'
+json\t'One document'
+jsonl\t'One line per element'"
+complete -c refloat -n "__fish_refloat_using_subcommand schedule; and __fish_seen_subcommand_from pause" -l config -d 'Read this configuration file alone, instead of /etc/refloat/refloat.toml and conf.d' -r -F
+complete -c refloat -n "__fish_refloat_using_subcommand schedule; and __fish_seen_subcommand_from pause" -l store -d 'Only this store' -r
+complete -c refloat -n "__fish_refloat_using_subcommand schedule; and __fish_seen_subcommand_from pause" -l progress -d 'How progress is shown on standard error' -r -f -a "auto\t'A bar on a terminal, plain lines elsewhere'
+none\t'Warnings alone'
+jsonl\t'One JSON line per step, at most two per second within one'"
+complete -c refloat -n "__fish_refloat_using_subcommand schedule; and __fish_seen_subcommand_from pause" -s q -l quiet -d 'Show warnings and errors only'
+complete -c refloat -n "__fish_refloat_using_subcommand schedule; and __fish_seen_subcommand_from pause" -s v -l verbose -d 'Say more on standard error; twice for details'
+complete -c refloat -n "__fish_refloat_using_subcommand schedule; and __fish_seen_subcommand_from pause" -l no-color -d 'No colours; NO_COLOR in the environment does the same'
+complete -c refloat -n "__fish_refloat_using_subcommand schedule; and __fish_seen_subcommand_from pause" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c refloat -n "__fish_refloat_using_subcommand schedule; and __fish_seen_subcommand_from resume" -s o -l output -d 'Form of the result on standard output, and of errors on standard error' -r -f -a "table\t'For people'
+json\t'One document'
+jsonl\t'One line per element'"
+complete -c refloat -n "__fish_refloat_using_subcommand schedule; and __fish_seen_subcommand_from resume" -l config -d 'Read this configuration file alone, instead of /etc/refloat/refloat.toml and conf.d' -r -F
+complete -c refloat -n "__fish_refloat_using_subcommand schedule; and __fish_seen_subcommand_from resume" -l store -d 'Only this store' -r
+complete -c refloat -n "__fish_refloat_using_subcommand schedule; and __fish_seen_subcommand_from resume" -l progress -d 'How progress is shown on standard error' -r -f -a "auto\t'A bar on a terminal, plain lines elsewhere'
+none\t'Warnings alone'
+jsonl\t'One JSON line per step, at most two per second within one'"
+complete -c refloat -n "__fish_refloat_using_subcommand schedule; and __fish_seen_subcommand_from resume" -s q -l quiet -d 'Show warnings and errors only'
+complete -c refloat -n "__fish_refloat_using_subcommand schedule; and __fish_seen_subcommand_from resume" -s v -l verbose -d 'Say more on standard error; twice for details'
+complete -c refloat -n "__fish_refloat_using_subcommand schedule; and __fish_seen_subcommand_from resume" -l no-color -d 'No colours; NO_COLOR in the environment does the same'
+complete -c refloat -n "__fish_refloat_using_subcommand schedule; and __fish_seen_subcommand_from resume" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c refloat -n "__fish_refloat_using_subcommand store; and not __fish_seen_subcommand_from init list check retire" -s o -l output -d 'Form of the result on standard output, and of errors on standard error' -r -f -a "table\t'For people'
 json\t'One document'
 jsonl\t'One line per element'"
@@ -413,6 +562,18 @@ complete -c refloat -n "__fish_refloat_using_subcommand config; and __fish_seen_
 complete -c refloat -n "__fish_refloat_using_subcommand config; and __fish_seen_subcommand_from show" -s v -l verbose -d 'Say more on standard error; twice for details'
 complete -c refloat -n "__fish_refloat_using_subcommand config; and __fish_seen_subcommand_from show" -l no-color -d 'No colours; NO_COLOR in the environment does the same'
 complete -c refloat -n "__fish_refloat_using_subcommand config; and __fish_seen_subcommand_from show" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c refloat -n "__fish_refloat_using_subcommand daemon" -s o -l output -d 'Form of the result on standard output, and of errors on standard error' -r -f -a "table\t'For people'
+json\t'One document'
+jsonl\t'One line per element'"
+complete -c refloat -n "__fish_refloat_using_subcommand daemon" -l config -d 'Read this configuration file alone, instead of /etc/refloat/refloat.toml and conf.d' -r -F
+complete -c refloat -n "__fish_refloat_using_subcommand daemon" -l store -d 'Only this store' -r
+complete -c refloat -n "__fish_refloat_using_subcommand daemon" -l progress -d 'How progress is shown on standard error' -r -f -a "auto\t'A bar on a terminal, plain lines elsewhere'
+none\t'Warnings alone'
+jsonl\t'One JSON line per step, at most two per second within one'"
+complete -c refloat -n "__fish_refloat_using_subcommand daemon" -s q -l quiet -d 'Show warnings and errors only'
+complete -c refloat -n "__fish_refloat_using_subcommand daemon" -s v -l verbose -d 'Say more on standard error; twice for details'
+complete -c refloat -n "__fish_refloat_using_subcommand daemon" -l no-color -d 'No colours; NO_COLOR in the environment does the same'
+complete -c refloat -n "__fish_refloat_using_subcommand daemon" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c refloat -n "__fish_refloat_using_subcommand completions" -s o -l output -d 'Form of the result on standard output, and of errors on standard error' -r -f -a "table\t'For people'
 json\t'One document'
 jsonl\t'One line per element'"

@@ -92,7 +92,7 @@ impl Catalog<'_> {
     }
 
     fn shown_in<'c>(&'c self, lineages: Vec<LineageId>, filter: &'c Filter) -> impl Iterator<Item = Loaded> + 'c {
-        self.matching(lineages, filter).map(|e| self.load(&e))
+        self.loading(self.matching(lineages, filter)).map(|(_, loaded)| loaded)
     }
 
     /// Snapshots of these lineages that the filter lets through, unread, newest first within each.

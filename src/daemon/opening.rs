@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
 
 use crate::config::Settings;
 use crate::engine::core::Found;
@@ -40,7 +41,7 @@ pub async fn open(settings: &Settings, files: Vec<String>, heartbeat: &(dyn Fn()
         let gone = |_| Err(Error::new(Code::Internal, "read ledger", "").because("the thread panicked"));
         match opened.unwrap_or_else(gone) {
             Ok(found) => return Ok(found),
-            Err(error) if matches!(error.code(), Code::Io | Code::TooLittleSpace) => {
+            Err(error) if matches!(error.code(), Code::Io | Code::TooLittleSpace | Code::StateHung) => {
                 tracing::error!("{}", error.line());
                 heartbeat();
                 tokio::time::sleep(PAUSE).await;
@@ -51,7 +52,7 @@ pub async fn open(settings: &Settings, files: Vec<String>, heartbeat: &(dyn Fn()
 }
 
 fn read(settings: &Settings, files: Vec<String>) -> Result<Found> {
-    let state = open_state(settings)?;
+    let state = open_state(settings, &CancellationToken::new())?;
     let opened = Ledger::open(&state, &Holder::current("refloat daemon", &settings.node))?;
     let mut record = Record::default();
     for found in &opened.records {

@@ -6,9 +6,8 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::engine::event::Event;
+use crate::engine::core::Listener;
 use crate::engine::journal::{Message, Priority, messages};
-use crate::engine::record::Record;
 use crate::host::notify::Notifier;
 use crate::http::App;
 use crate::ledger::{JOURNAL_SOCKET, Journal, JournalEntry};
@@ -41,7 +40,7 @@ pub(super) async fn speak(app: App, notifier: Arc<Notifier>, stop: CancellationT
 }
 
 /// Writes an entry for each event: to the journal where this is a service, else to standard error.
-pub(super) fn journal() -> Box<dyn Fn(&Event, &Record) + Send> {
+pub(super) fn journal() -> Listener {
     // systemd sets it when standard error is the journal's: there, lines would be a second copy.
     let journal = std::env::var_os("JOURNAL_STREAM").and_then(|_| Journal::open(Path::new(JOURNAL_SOCKET)).ok());
     Box::new(move |event, record| {

@@ -39,6 +39,9 @@ const ROTATE_AT: u64 = 4 << 20;
 /// Commands that wait.
 const QUEUE: usize = 64;
 
+/// Is told each event once it is known, with what is known then.
+pub type Listener = Box<dyn Fn(&Event, &Record) + Send>;
+
 /// What an engine is made of.
 pub struct Parts<W> {
     pub settings: Arc<Settings>,
@@ -46,8 +49,7 @@ pub struct Parts<W> {
     pub clock: Arc<dyn Clock>,
     /// Called once a turn.
     pub heartbeat: Box<dyn Fn() + Send + Sync>,
-    /// Told each event as it happens.
-    pub journal: Box<dyn Fn(&Event, &Record) + Send>,
+    pub journal: Listener,
 }
 
 /// What the ledger held.

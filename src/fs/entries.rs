@@ -8,6 +8,7 @@ use nix::errno::Errno;
 use nix::fcntl::AtFlags;
 use nix::sys::stat::{FileStat, SFlag, fstatat};
 
+use super::patience::still_wanted;
 use super::{Dir, os};
 use crate::error::Result;
 
@@ -64,6 +65,8 @@ impl Dir {
                 Err(e) if e.kind() == std::io::ErrorKind::NotFound => continue,
                 Err(e) => return Err(failed(e)),
             };
+            // A long directory that is read is not one that hangs.
+            still_wanted("list directory", || self.shown(""))?;
             see(DirEntry { name: entry.file_name(), kind });
         }
         Ok(())

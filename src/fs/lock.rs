@@ -5,8 +5,8 @@
 
 use std::fmt;
 use std::fs::{File, TryLockError};
-use std::io::Read;
 use std::os::unix::fs::FileExt;
+use std::time::Duration;
 
 use nix::fcntl::OFlag;
 use nix::sys::stat::Mode;
@@ -16,7 +16,12 @@ use super::{Dir, names, os};
 use crate::error::{Code, Error, Result};
 
 /// Larger texts are not a holder.
-const HOLDER_MAX: u64 = 4096;
+const HOLDER_MAX: usize = 4096;
+
+/// How often it is tried again while it is held and nobody says by whom: the holder is just taking it or letting it go,
+/// or a child that another thread starts has not yet closed what it was born with.
+const NAMELESS: u32 = 20;
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// Who holds a lock and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -78,7 +83,8 @@ impl Attempt {
 }
 
 impl Lock {
-    /// Takes the lock `rel` beneath `dir` or says who has it; never waits.
+    /// Takes the lock `rel` beneath `dir` or says who has it. Waits for nobody who has a name, a fifth of a second for
+    /// one who has none yet.
     pub fn try_acquire(dir: &Dir, rel: &str, holder: &Holder) -> Result<Attempt> {
         names::check(rel)?;
         let on = dir.shown(rel);
@@ -89,10 +95,19 @@ impl Lock {
             .map_err(|e| os::create_error("open lock file", on.clone(), e))?;
         let file = File::from(fd);
         os::check_regular(&file, &on).map_err(|e| e.with_code(Code::CannotCreate))?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Ok(Attempt::Held(read_holder(&file))),
-            Err(TryLockError::Error(e)) => return Err(os::io_error("lock", on, e)),
+        let mut tries = 0;
+        loop {
+            match file.try_lock() {
+                Ok(()) => break,
+                Err(TryLockError::WouldBlock) => match read_holder(&file) {
+                    holder if holder.is_unknown() && tries < NAMELESS => {
+                        tries += 1;
+                        std::thread::sleep(PAUSE);
+                    }
+                    holder => return Ok(Attempt::Held(holder)),
+                },
+                Err(TryLockError::Error(e)) => return Err(os::io_error("lock", on, e)),
+            }
         }
         // Whoever fails to take it from here on reads the new text, an empty one, or half of one.
         let text = serde_json::to_vec(holder)
@@ -110,10 +125,10 @@ impl Drop for Lock {
     }
 }
 
-fn read_holder(mut file: &File) -> Holder {
-    let mut text = Vec::new();
-    match file.by_ref().take(HOLDER_MAX).read_to_end(&mut text) {
-        Ok(_) => serde_json::from_slice(&text).unwrap_or_else(|_| Holder::unknown()),
+fn read_holder(file: &File) -> Holder {
+    let mut text = vec![0; HOLDER_MAX];
+    match file.read_at(&mut text, 0) {
+        Ok(n) => serde_json::from_slice(&text[..n]).unwrap_or_else(|_| Holder::unknown()),
         Err(_) => Holder::unknown(),
     }
 }
@@ -153,6 +168,21 @@ mod tests {
             assert!(holder.is_unknown());
             assert_eq!(holder.to_string(), "unknown holder");
         }
+    }
+
+    #[test]
+    fn one_who_has_no_name_yet_is_waited_for() {
+        let tmp = tempfile::tempdir().unwrap();
+        let path = tmp.path().join("lock");
+        let other = File::create(&path).unwrap();
+        other.try_lock().unwrap();
+        let dir = Dir::open(tmp.path()).unwrap();
+        std::thread::scope(|scope| {
+            let asking = scope.spawn(|| attempt(&dir));
+            std::fs::write(&path, serde_json::to_vec(&Holder::current("other", "cp2")).unwrap()).unwrap();
+            let Attempt::Held(holder) = asking.join().unwrap() else { panic!("two hold it") };
+            assert_eq!(holder.what, "other");
+        });
     }
 
     #[test]

@@ -11,6 +11,7 @@ use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, RenameFlags, openat, renameat2};
 use nix::sys::stat::{Mode, fstat};
 use nix::unistd::{UnlinkatFlags, linkat, unlinkat};
 
+use super::patience::{is_undone, still_wanted};
 use super::traced::trace;
 use super::{Dir, os, random};
 use crate::error::{Code, Error, Result};
@@ -97,6 +98,7 @@ impl Staged {
         let on = || dir.shown(rel);
         self.sync(&on())?;
         crate::crash::point!("fs::before_name");
+        still_wanted("create file", on)?;
         let named = match &self.name {
             None => linkat(AT_FDCWD, os::proc_path(&self.file).as_str(), &parent, leaf, AtFlags::AT_SYMLINK_FOLLOW),
             Some(temporary) => {
@@ -117,13 +119,20 @@ impl Staged {
         named.map_err(|e| os::create_error("create file", on(), e))?;
         trace!(linked(&parent, leaf, &self.file));
         crate::crash::point!("fs::after_name");
-        parent.sync()
+        parent.sync()?;
+        if is_undone() {
+            // Whoever asked was told that nothing was made: so it goes again, whatever happens then.
+            let _ = unlinkat(&parent, leaf, UnlinkatFlags::NoRemoveDir).and_then(|()| nix::unistd::fsync(&parent));
+            return still_wanted("create file", on);
+        }
+        Ok(())
     }
 
     /// Takes the place of `leaf` by the rename that the caller does.
     pub(super) fn replace(mut self, parent: &Dir, leaf: &str, rename: impl FnOnce(&str) -> Result<()>) -> Result<()> {
         self.sync(&parent.shown(leaf))?;
         crate::crash::point!("fs::before_name");
+        still_wanted("replace file", || parent.shown(leaf))?;
         if let Some(temporary) = &self.name {
             rename(temporary)?;
             self.name = None;

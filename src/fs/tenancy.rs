@@ -10,6 +10,7 @@ use std::time::Duration;
 use nix::fcntl::{OFlag, openat};
 use nix::sys::stat::Mode;
 
+use super::patience::still_wanted;
 use super::{Dir, os};
 use crate::error::{Code, Error, Result};
 
@@ -41,6 +42,7 @@ impl Tenancy {
                 Ok(()) | Err(TryLockError::Error(_)) => return Ok(Tenancy { _handle: handle }),
                 Err(TryLockError::WouldBlock) => std::thread::sleep(PAUSE),
             }
+            still_wanted("wait to write to", || dir.shown(""))?;
         }
         Err(Error::new(Code::LockHeld, "write to", dir.shown(""))
             .because(format!("somebody has been sweeping it for {:?}", PAUSE * PATIENCE))

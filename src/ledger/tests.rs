@@ -81,6 +81,29 @@ fn the_second_hears_who_has_it() {
 }
 
 #[test]
+fn whoever_only_looks_needs_no_lock_and_changes_nothing() {
+    let (tmp, _) = made(&[1, 2]);
+    let dir = Dir::open(tmp.path()).unwrap();
+    let mut ledger = open(tmp.path()).ledger;
+    assert_eq!(numbers(&read(&dir).unwrap()), [1, 2]);
+    ledger.rotate(&[entry(3)], at(0)).unwrap();
+    assert_eq!(numbers(&read(&dir).unwrap()), [3]);
+    // A torn end is passed over, an unreadable file makes way for the one before, and both stay as they are.
+    let newest = folder(&tmp).join("00000002.log");
+    let bytes = std::fs::read(&newest).unwrap();
+    for (damaged, want) in [([&bytes[..], b"RFLB"].concat(), [3].as_slice()), (bytes[..50].to_vec(), &[1, 2])] {
+        std::fs::write(&newest, &damaged).unwrap();
+        assert_eq!(numbers(&read(&dir).unwrap()), want);
+        assert_eq!(std::fs::read(&newest).unwrap(), damaged);
+    }
+    std::fs::remove_file(folder(&tmp).join("00000001.log")).unwrap();
+    assert_eq!(read(&dir).unwrap_err().code(), Code::DataInvalid);
+    let none = tempfile::tempdir().unwrap();
+    assert_eq!(read(&Dir::open(none.path()).unwrap()).unwrap(), []);
+    assert_eq!(std::fs::read_dir(none.path()).unwrap().count(), 0);
+}
+
+#[test]
 fn a_batch_that_is_too_large_changes_nothing() {
     let (tmp, _) = made(&[1]);
     let mut ledger = open(tmp.path()).ledger;

@@ -9,6 +9,8 @@
 use std::future::Future;
 use std::io::Write;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use bytes::Bytes;
 use jiff::Timestamp;
@@ -17,13 +19,16 @@ use tokio_util::sync::CancellationToken;
 
 use super::judge::{TRAILER, split};
 use super::progress::Progress;
+use super::state::aside;
 use crate::catalog::Digest;
+use crate::crash;
 use crate::error::{Code, Error, Result};
 use crate::etcd::{Member, SnapshotStream, StreamLimits};
 use crate::format::check::Collector;
-use crate::fs::Staged;
-use crate::store::LocalStore;
+use crate::fs::patience::{Watch, expect, idle, moved};
+use crate::fs::{Aside, Pending, Staged};
 use crate::store::codec::{FrameWriter, Written};
+use crate::store::{LocalStore, Store};
 
 /// zstd's fastest standard level: about a third of the size, at several times the speed of the stream.
 pub const LEVEL: i32 = 1;
@@ -31,13 +36,15 @@ pub const LEVEL: i32 = 1;
 const BATCH: usize = 32;
 pub(super) const QUEUE: usize = 4;
 pub(super) type Batch = Vec<Bytes>;
+/// How often a stream that cannot hand on its bytes looks whether anybody still takes them.
+const LOOK_AGAIN: Duration = Duration::from_millis(250);
 /// Dirty pages are pushed out in steps of this size, so that the final sync is short and etcd's own syncs do
 /// not queue behind gigabytes.
 const FLUSH_EVERY: u64 = 32 << 20;
 
 /// A stream that arrived whole; nothing of it is proven yet.
 pub struct Captured {
-    pub staged: Staged,
+    pub staged: Aside<Staged>,
     pub written: Written,
     /// What the member sent behind the database: its SHA-256.
     pub trailer: Digest,
@@ -50,7 +57,7 @@ pub struct Captured {
 
 /// What the writing side hands back.
 pub(super) struct Sunk {
-    pub(super) staged: Staged,
+    pub(super) staged: Aside<Staged>,
     pub(super) written: Written,
     /// The last bytes of all, up to 32.
     tail: Vec<u8>,
@@ -66,19 +73,18 @@ pub async fn capture(
     progress: &Arc<dyn Progress>,
     cancel: &CancellationToken,
 ) -> Result<Captured> {
-    let staged = store.stage()?;
-    let on = format!("store {}", crate::store::Store::location(&**store));
     let (sender, receiver) = mpsc::channel::<Batch>(QUEUE);
-    let sink = tokio::task::spawn_blocking(move || sink(staged, receiver, &on));
+    let home = store.clone();
+    let sink = aside("start writing", move || start_sink(&home, receiver)).await?;
 
     let started = Timestamp::now();
-    let (own, progress, cancel) = (member.clone(), progress.clone(), cancel.clone());
+    let (own, progress, cancel, sinking) = (member.clone(), progress.clone(), cancel.clone(), sink.watch());
     let streamed = tokio::task::spawn_blocking(move || {
-        on_this_thread(async move { stream(&own, limits, expected, sender, &*progress, &cancel).await })
+        on_this_thread(async move { stream(&own, limits, expected, (sender, sinking), &*progress, &cancel).await })
     });
     let streamed = streamed.await.map_err(|e| Error::new(Code::Internal, "stream snapshot", "").because(e))?;
-    let sunk = sink.await.map_err(|e| Error::new(Code::Internal, "write snapshot", "").because(e))?;
-    // A full disk closes the channel, so the sink's own reason comes first.
+    let sunk = aside("write snapshot", move || sink.wait()).await;
+    // A disk that is full or hangs ends the stream, so the sink's own reason comes first.
     let (storage_version, total) = match (streamed, &sunk) {
         (Err(error), Ok(_)) => return Err(error),
         (Err(error), Err(_)) if error.code() == Code::Canceled => return Err(error),
@@ -118,12 +124,22 @@ async fn stream(
     member: &Member,
     limits: StreamLimits,
     expected: u64,
-    sender: mpsc::Sender<Batch>,
+    (sender, sinking): (mpsc::Sender<Batch>, Watch),
     progress: &dyn Progress,
     cancel: &CancellationToken,
 ) -> Result<(Option<String>, u64)> {
     let canceled = || Error::new(Code::Canceled, "take snapshot from", member.url());
     let gone = || Error::new(Code::Io, "write snapshot of", member.url());
+    // The member is not held while a store stands still: its stream is cut at once.
+    let hand_on = async |batch: Batch| {
+        loop {
+            tokio::select! {
+                place = sender.reserve() => return place.map(|place| place.send(batch)).map_err(|_| gone()),
+                () = tokio::time::sleep(LOOK_AGAIN) => if sinking.is_hung() { return Err(gone()) },
+                () = cancel.cancelled() => return Err(canceled()),
+            }
+        }
+    };
     let mut stream = tokio::select! {
         opened = start(member, limits) => opened?,
         () = cancel.cancelled() => return Err(canceled()),
@@ -140,10 +156,10 @@ async fn stream(
         if batch.len() == BATCH {
             let total = stream.remaining().map_or(expected, |left| stream.received() + left);
             progress.bytes(stream.received(), Some(total.max(stream.received())), "B");
-            sender.send(std::mem::replace(&mut batch, Batch::with_capacity(BATCH))).await.map_err(|_| gone())?;
+            hand_on(std::mem::replace(&mut batch, Batch::with_capacity(BATCH))).await?;
         }
     }
-    sender.send(batch).await.map_err(|_| gone())?;
+    hand_on(batch).await?;
     progress.bytes(stream.received(), Some(stream.received()), "B");
     Ok((stream.version().map(String::from), stream.received()))
 }
@@ -152,14 +168,22 @@ async fn start(member: &Member, limits: StreamLimits) -> Result<SnapshotStream> 
     member.apart().await?.snapshot(limits).await
 }
 
-/// Everything that touches the disk, on a thread of its own. Nothing is hashed here: the second pass hashes what
-/// was stored, and holds it against what the member sent behind the database.
-pub(super) fn sink(staged: Staged, mut batches: mpsc::Receiver<Batch>, on: &str) -> Result<Sunk> {
-    let failed = |e: std::io::Error| write_failed(on, e);
-    let flusher = Flusher::start(staged.file(), on).map_err(failed)?;
+/// Everything that touches the disk, on a thread of its own, which may hang there.
+pub(super) fn start_sink(store: &Arc<LocalStore>, batches: mpsc::Receiver<Batch>) -> Result<Pending<Sunk>> {
+    let staged = store.stage()?;
+    let own = store.clone();
+    store.begin("write snapshot to", move || sink(&own, staged, batches))
+}
+
+/// Nothing is hashed here: the second pass hashes what was stored, and holds it against what the member sent behind
+/// the database.
+fn sink(store: &LocalStore, staged: Aside<Staged>, mut batches: mpsc::Receiver<Batch>) -> Result<Sunk> {
+    let on = format!("store {}", store.location());
+    let failed = |e: std::io::Error| write_failed(&on, e);
+    let flusher = Flusher::start(store, staged.file(), &on)?;
     let mut frames = FrameWriter::new(flusher, LEVEL).map_err(failed)?;
     let (mut branches, mut tail) = (Collector::default(), Vec::<u8>::new());
-    while let Some(batch) = batches.blocking_recv() {
+    while let Some(batch) = idle(|| batches.blocking_recv()) {
         for blob in batch {
             frames.write_all(&blob).map_err(failed)?;
             branches.feed(&blob);
@@ -187,38 +211,41 @@ fn write_failed(on: &str, cause: std::io::Error) -> Error {
 struct Flusher {
     file: std::fs::File,
     since: u64,
+    /// Bytes that no sync has begun to cover.
+    unsynced: Arc<AtomicU64>,
     wake: std::sync::mpsc::SyncSender<()>,
     flushing: Flushing,
 }
 
 /// A sync under way. Its outcome must be asked for: the kernel reports a failed write-back once, to whoever syncs.
-pub struct Flushing {
-    thread: std::thread::JoinHandle<std::io::Result<()>>,
-    on: String,
-}
+pub struct Flushing(Pending<()>);
 
 impl Flushing {
-    /// Waits until all that was written has reached the disk.
+    /// Waits until all that was written has reached the disk, as long as that takes what is due.
     pub fn wait(self) -> Result<()> {
-        match self.thread.join() {
-            Ok(outcome) => outcome.map_err(|e| write_failed(&self.on, e)),
-            Err(_) => Err(Error::new(Code::Internal, "sync snapshot in", self.on).because("the thread panicked")),
-        }
+        self.0.wait()
     }
 }
 
 impl Flusher {
-    fn start(file: &std::fs::File, on: &str) -> std::io::Result<Flusher> {
+    fn start(store: &LocalStore, file: &std::fs::File, on: &str) -> Result<Flusher> {
         let (wake, woken) = std::sync::mpsc::sync_channel::<()>(1);
-        let synced = file.try_clone()?;
-        let thread = std::thread::Builder::new().name("flush".into()).spawn(move || {
-            for () in woken {
-                synced.sync_data()?;
+        let cloned = || file.try_clone().map_err(|e| write_failed(on, e));
+        let (synced, unsynced, on) = (cloned()?, Arc::new(AtomicU64::new(0)), on.to_string());
+        let due = unsynced.clone();
+        let flushing = store.begin("sync snapshot in", move || {
+            let sync = || {
+                expect(due.swap(0, Ordering::Relaxed));
+                crash::point!("take::sync");
+                synced.sync_data().map_err(|e| write_failed(&on, e))
+            };
+            while let Ok(()) = idle(|| woken.recv()) {
+                sync()?;
             }
             // The sender is gone: everything was written.
-            synced.sync_data()
+            sync()
         })?;
-        Ok(Flusher { file: file.try_clone()?, since: 0, wake, flushing: Flushing { thread, on: on.into() } })
+        Ok(Flusher { file: cloned()?, since: 0, unsynced, wake, flushing: Flushing(flushing) })
     }
 
     /// Nothing more will be written; the last sync goes on aside.
@@ -229,8 +256,11 @@ impl Flusher {
 
 impl Write for Flusher {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        crash::point!("take::write");
         let n = self.file.write(bytes)?;
+        moved();
         self.since += n as u64;
+        self.unsynced.fetch_add(n as u64, Ordering::Relaxed);
         if self.since >= FLUSH_EVERY {
             self.since = 0;
             // Busy with the last step, or ended by an error, which `Flushing::wait` reports.

@@ -17,7 +17,7 @@ pub type Alone = BTreeMap<String, Tenancy>;
 pub fn keep_writers_out(stores: &OpenStores, progress: &dyn Progress) -> Alone {
     let mut alone = Alone::new();
     for Opened { store, name, .. } in stores.good() {
-        match Tenancy::alone(store.dir()).and_then(|only| only.map(|t| Ok((store.sweep()?, t))).transpose()) {
+        match store.alone().and_then(|only| only.map(|t| Ok((store.sweep()?, t))).transpose()) {
             Ok(Some((swept, tenancy))) => {
                 swept.refused.iter().for_each(|error| progress.warn(&error.line()));
                 alone.insert(name.clone(), tenancy);

@@ -11,7 +11,6 @@ use super::stores::OpenStores;
 use crate::catalog::{Name, Node, Note, NoteBody, PinWord, Shown, time};
 use crate::crash;
 use crate::error::{Code, Error, Result};
-use crate::fs::Tenancy;
 use crate::store::{LocalStore, Store};
 
 /// The step of a note's time.
@@ -126,7 +125,7 @@ fn write(store: &LocalStore, shown: &Shown, node: &Node, body: &NoteBody, at: Ti
     let manifest = &shown.manifest;
     store.check_marker()?;
     // A prune holds the store alone: from here on the snapshot is there, and its note is seen, or it is gone.
-    let _writing = Tenancy::share(store.dir())?;
+    let _writing = store.share()?;
     let name = Name::Manifest(manifest.lineage, manifest.id.clone()).to_string();
     store.open(&name).map_err(|e| e.during("find snapshot", format!("{} in store {}", manifest.id, store.name())))?;
     crash::point!("note::before");

@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
 use super::progress::Progress;
+use super::state::state_patience;
 use super::stores::{OpenStores, Opened, reserved};
 use crate::catalog::prune::{self, Found, Plan, Reach, Report};
 use crate::catalog::retention::{Candidate, Freeze, Policy, Situation, Space};
@@ -106,6 +107,9 @@ impl Pruner<'_> {
             let vanished = report.refused.iter().any(|r| r.error.code() == Code::StoreVanished);
             let over = !report.stopped || vanished || cancel.is_cancelled();
             whole.append(report);
+            if let Some(error) = whole.failed.take() {
+                return Ok((planned, whole.ended_by(error)?));
+            }
             if over {
                 return Ok((planned, whole));
             }
@@ -242,8 +246,11 @@ impl Pruner<'_> {
 /// The freeze that stands longest: of a lineage in this store, or of this node.
 pub(super) fn frozen(settings: &Settings, opened: &Opened, lineage: Option<LineageId>) -> Option<Freeze> {
     let here = lineage.and_then(|l| freeze::in_store(&*opened.store, l));
-    let local = match Dir::open(&settings.paths.state) {
-        Ok(state) => freeze::in_state(&state),
+    let path = settings.paths.state.clone();
+    let looked = state_patience(&path, opened.store.limits())
+        .look("look for a freeze in", move || Dir::open(&path).map(|state| freeze::in_state(&state)));
+    let local = match looked {
+        Ok(freeze) => freeze,
         Err(e) if e.code() == Code::NotFound => None,
         Err(e) => Some(Freeze { until: None, reason: format!("the state directory cannot be read: {}", e.line()) }),
     };
@@ -260,7 +267,7 @@ fn changed(opened: &Opened) -> Error {
 pub(super) fn alone(opened: &Opened, cancel: &CancellationToken) -> Result<Tenancy> {
     let begun = Instant::now();
     loop {
-        if let Some(tenancy) = Tenancy::alone(opened.store.dir())? {
+        if let Some(tenancy) = opened.store.alone()? {
             return Ok(tenancy);
         }
         if cancel.is_cancelled() {

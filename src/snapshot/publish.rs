@@ -11,8 +11,8 @@ use crate::catalog::{Digest, Manifest, Name, Placement, history::Seen, write_evi
 use crate::crash;
 use crate::error::{Code, Error, Result};
 use crate::format::ReadAt;
-use crate::fs::{Staged, Tenancy};
-use crate::store::{LocalStore, PlainFile, Store};
+use crate::fs::{Aside, Staged};
+use crate::store::{LocalStore, Store};
 
 /// What became of the snapshot in one store.
 #[derive(Debug)]
@@ -37,15 +37,14 @@ impl Publication<'_> {
     /// Gives one outcome a store and the warnings.
     pub fn run(
         &self,
-        staged: Staged,
+        staged: Aside<Staged>,
         flushed: Result<()>,
         home: &Arc<LocalStore>,
         others: &[Arc<LocalStore>],
     ) -> Result<(Vec<StoreOutcome>, Vec<String>)> {
         let on = format!("store {}", home.name());
         // The bytes stay readable through their own handle, whatever becomes of the first store.
-        let file = staged.file().try_clone().map_err(|e| Error::io("open staged file in", &on, e))?;
-        let source = PlainFile::new(file, &on)?;
+        let source = home.read_back(&staged, &on)?;
         let mut warnings = Vec::new();
         let mut outcomes = Vec::new();
         let mut note = |store: &Arc<LocalStore>, result: Result<Vec<String>>| {
@@ -69,10 +68,11 @@ impl Publication<'_> {
         (copied.collect(), warnings)
     }
 
-    fn publish_home(&self, staged: Staged, store: &LocalStore) -> Result<Vec<String>> {
+    fn publish_home(&self, staged: Aside<Staged>, store: &LocalStore) -> Result<Vec<String>> {
+        not_canceled(store)?;
         store.check_marker()?;
         // From the data to its manifest nobody may take the one for a leftover.
-        let _writing = Tenancy::share(store.dir())?;
+        let _writing = store.share()?;
         let warnings = write_evidence(store, self.placement, self.seen)?;
         crash::point!("take::evidence");
         let name = self.data_name();
@@ -86,8 +86,9 @@ impl Publication<'_> {
     }
 
     fn publish_copy(&self, source: &dyn ReadAt, store: &LocalStore) -> Result<Vec<String>> {
+        not_canceled(store)?;
         store.check_marker()?;
-        let _writing = Tenancy::share(store.dir())?;
+        let _writing = store.share()?;
         let warnings = write_evidence(store, self.placement, self.seen)?;
         let name = self.data_name();
         store.put(&name, source)?;
@@ -114,6 +115,7 @@ impl Publication<'_> {
     }
 
     fn commit(&self, store: &LocalStore) -> Result<()> {
+        not_canceled(store)?;
         let name = Name::Manifest(self.manifest.lineage, self.manifest.id.clone()).to_string();
         let bytes =
             self.manifest.to_bytes().map_err(|e| Error::new(Code::Internal, "encode manifest", &name).because(e))?;
@@ -124,6 +126,14 @@ impl Publication<'_> {
         let data = self.data_name();
         let len = store.open(&data).map_err(|e| e.with_code(Code::Io).during("look again for", &data))?.len();
         self.same_size(len, &data, store)
+    }
+}
+
+/// The last moments at which a stop leaves nothing that is listed.
+fn not_canceled(store: &LocalStore) -> Result<()> {
+    match store.limits().cancel.is_cancelled() {
+        true => Err(Error::new(Code::Canceled, "publish snapshot in store", store.name())),
+        false => Ok(()),
     }
 }
 

@@ -54,6 +54,9 @@ impl Retirer<'_> {
             };
             let go_on = report.stopped && report.refused.is_empty() && report.worked() && !cancel.is_cancelled();
             whole.append(report);
+            if let Some(error) = whole.failed.take() {
+                return whole.ended_by(error);
+            }
             if !go_on {
                 return Ok(whole);
             }

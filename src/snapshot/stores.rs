@@ -4,15 +4,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use tokio_util::sync::CancellationToken;
 
 use super::progress::Progress;
 use super::publish::StoreOutcome;
 use super::room::Room;
+use super::state::{limits, load_known, save_known, state_patience};
 use crate::catalog::prune::usage;
-use crate::catalog::{Catalog, LineageId, Manifest, Node, SnapshotId};
+use crate::catalog::{Catalog, KnownLineage, LineageId, Manifest, Node, SnapshotId, read_known};
 use crate::config::{MinFree, Settings, StoreSettings, format_size, rounded_size};
 use crate::error::{Code, Error, Result};
-use crate::fs::{BootTime, Dir};
+use crate::fs::{BootTime, Dir, Limits, Pending};
 use crate::store::{KnownStores, LocalStore, Mode, OpenStore, Store};
 
 /// Directories whose file system backups must never fill: kubelet evicts pods there, etcd stops.
@@ -33,26 +35,43 @@ pub struct OpenStores {
     good: Vec<Opened>,
     failed: Vec<(String, Error)>,
     known: KnownStores,
+    limits: Limits,
 }
 
 impl OpenStores {
     /// Opens for publishing. An error only when none of them can be used.
-    pub fn for_writing(settings: &Settings, only: &[String], state: &Dir) -> Result<OpenStores> {
-        let stores = OpenStores::open(settings, only, KnownStores::load(state)?, Mode::Write)?;
+    pub fn for_writing(
+        settings: &Settings,
+        only: &[String],
+        state: &Dir,
+        cancel: &CancellationToken,
+    ) -> Result<OpenStores> {
+        let limits = limits(settings, cancel);
+        let stores = OpenStores::open(settings, only, load_known(state, &limits)?, Mode::Write, &limits)?;
         stores.or_first_failure()
     }
 
     /// Opens for reading; works without a state directory. An error only when none of them can be read.
-    pub fn for_reading(settings: &Settings, only: &[String]) -> Result<OpenStores> {
-        OpenStores::open(settings, only, known(settings)?, Mode::Read)?.or_first_failure()
+    pub fn for_reading(settings: &Settings, only: &[String], cancel: &CancellationToken) -> Result<OpenStores> {
+        let limits = limits(settings, cancel);
+        OpenStores::open(settings, only, known(settings, &limits)?, Mode::Read, &limits)?.or_first_failure()
     }
 
-    /// Opens each and keeps what happened, also when all fail.
-    pub fn open(settings: &Settings, only: &[String], known: KnownStores, mode: Mode) -> Result<OpenStores> {
-        let mut stores = OpenStores { good: Vec::new(), failed: Vec::new(), known };
-        for one in settings.stores.iter().filter(|s| only.is_empty() || only.contains(&s.name)) {
-            let opened = LocalStore::open(&request(one, mode), stores.known.get(&one.path));
-            match opened.and_then(|store| stores.distinct(one, store)) {
+    /// Opens each and keeps what happened, also when all fail. They are waited for together.
+    pub fn open(
+        settings: &Settings,
+        only: &[String],
+        known: KnownStores,
+        mode: Mode,
+        limits: &Limits,
+    ) -> Result<OpenStores> {
+        let mut stores = OpenStores { good: Vec::new(), failed: Vec::new(), known, limits: limits.clone() };
+        let wanted = settings.stores.iter().filter(|s| only.is_empty() || only.contains(&s.name));
+        let begin =
+            |one: &StoreSettings| LocalStore::begin_open(&request(one, mode), stores.known.get(&one.path), limits);
+        let begun: Vec<_> = wanted.map(|one| (one, begin(one))).collect();
+        for (one, opening) in begun {
+            match opening.and_then(Pending::wait).and_then(|store| stores.distinct(one, store)) {
                 Ok(store) => {
                     let (name, data_dir) = (one.name.clone(), settings.etcd.data_dir.clone());
                     stores.good.push(Opened { name, settings: one.clone(), store: Arc::new(store), data_dir });
@@ -65,7 +84,7 @@ impl OpenStores {
 
     /// Through a link two stores may be one directory: a snapshot there would be listed as two copies.
     fn distinct(&self, one: &StoreSettings, store: LocalStore) -> Result<LocalStore> {
-        match self.good.iter().find(|s| s.store.dir().identity() == store.dir().identity()) {
+        match self.good.iter().find(|s| s.store.identity() == store.identity()) {
             None => Ok(store),
             Some(same) => Err(Error::new(Code::Config, "open store", &one.name)
                 .because(format!(
@@ -101,7 +120,8 @@ impl OpenStores {
 
     /// The same store, with the right to create.
     pub fn writable(&self, opened: &Opened) -> Result<LocalStore> {
-        LocalStore::open(&request(&opened.settings, Mode::Write), self.known.get(&opened.settings.path))
+        let known = self.known.get(&opened.settings.path);
+        LocalStore::begin_open(&request(&opened.settings, Mode::Write), known, &self.limits)?.wait()
     }
 
     /// The lineage of this node's own last snapshot: in a store that clusters share, the only sure word about
@@ -127,7 +147,7 @@ impl OpenStores {
 
     /// All configured stores, also those that were not asked for, to see what they know: pins above all.
     pub fn beside(&self, settings: &Settings) -> Result<OpenStores> {
-        OpenStores::open(settings, &[], self.known.clone(), Mode::Read)
+        OpenStores::open(settings, &[], self.known.clone(), Mode::Read, &self.limits)
     }
 
     /// Lists one store, at place 0, and the others for what they know of the same snapshots: a pin counts wherever it was
@@ -172,6 +192,36 @@ impl OpenStores {
             Some(room(opened, catalog, u16::try_from(at).ok()?, node, db_size))
         };
         self.good.iter().filter_map(|opened| facts(opened).map(|room| (opened, room))).collect()
+    }
+
+    /// What they know about lineages and timelines. One that hangs meanwhile is set aside, and what it might have said is
+    /// left out as a whole; any other failure ends it.
+    pub fn known_history(&mut self) -> Result<Vec<KnownLineage>> {
+        loop {
+            let (known, mut failed) = {
+                let (catalog, failed) = Catalog::read_available(&self.list());
+                (read_known(&catalog), failed)
+            };
+            if let Some(at) = failed.iter().position(|(_, error)| error.code() != Code::StoreHung) {
+                return Err(failed.swap_remove(at).1);
+            }
+            let silent =
+                self.good.iter().filter(|s| s.store.is_hung() && !failed.iter().any(|(name, _)| *name == s.name));
+            let silent: Vec<(String, Error)> = silent.map(|s| (s.name.clone(), s.store.hung("read"))).collect();
+            failed.extend(silent);
+            if failed.is_empty() {
+                return Ok(known);
+            }
+            for (name, error) in failed {
+                self.set_aside(&name, error)?;
+            }
+        }
+    }
+
+    /// Takes out why one store was set aside.
+    pub fn take_failure_of(&mut self, name: &str) -> Option<Error> {
+        let at = self.failed.iter().position(|(failed, _)| failed == name)?;
+        Some(self.failed.remove(at).1)
     }
 
     /// Whether a snapshot of a database of this size fits into each as it is: expected and needed bytes, or the refusal.
@@ -226,7 +276,7 @@ impl OpenStores {
         for opened in self.good.iter().filter(|s| holders.contains(&s.name)) {
             self.known.remember(&opened.settings.path, opened.store.id(), Some(&newest.id.to_string()));
         }
-        if let Err(error) = self.known.save(state) {
+        if let Err(error) = save_known(&self.known, state, &self.limits) {
             progress.warn(&error.line());
         }
     }
@@ -237,12 +287,13 @@ fn unseen(name: &str, error: &Error, progress: &dyn Progress) {
 }
 
 /// What was seen where, for commands that only read.
-pub fn known(settings: &Settings) -> Result<KnownStores> {
-    match Dir::open(&settings.paths.state) {
+pub fn known(settings: &Settings, limits: &Limits) -> Result<KnownStores> {
+    let path = settings.paths.state.clone();
+    state_patience(&path, limits).look("read known stores in", move || match Dir::open(&path) {
         Ok(state) => KnownStores::load(&state),
         // Never taken before, or somebody else's: the marker alone has to do.
         Err(_) => Ok(KnownStores::default()),
-    }
+    })
 }
 
 /// How a configured store is opened.
@@ -275,11 +326,11 @@ pub fn reserved(opened: &Opened, total: u64) -> Result<u64> {
             .remedy("set a smaller min_free, or \"auto\""));
     }
     let neighbours = NEIGHBOURS.iter().map(Path::new).chain(opened.data_dir.as_deref());
-    let shared = neighbours.into_iter().any(|path| shares_device(opened.store.dir(), path));
+    let shared = neighbours.into_iter().any(|path| shares_device(&opened.store, path));
     Ok(opened.settings.min_free.bytes(total, shared))
 }
 
-fn shares_device(dir: &Dir, path: &Path) -> bool {
+fn shares_device(store: &LocalStore, path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
-    std::fs::metadata(path).is_ok_and(|m| m.dev() == dir.identity().0)
+    std::fs::metadata(path).is_ok_and(|m| m.dev() == store.identity().0)
 }

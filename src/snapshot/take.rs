@@ -16,18 +16,18 @@ use super::preflight::{Fit, preflight};
 use super::progress::Progress;
 use super::publish::Publication;
 use super::record;
-use super::state::{lock, node, open_state};
+use super::state::{aside, lock, node, open_state};
 use super::stores::OpenStores;
 use crate::catalog::history::Seen;
 use crate::catalog::{
-    Agreement, AgreementResult, Catalog, EtcdId, Evidence, Placement, Reason, Shown, TailAt, place, read_known, shown,
+    Agreement, AgreementResult, EtcdId, Evidence, KnownLineage, Placement, Reason, Shown, TailAt, place, shown,
 };
 use crate::config::Settings;
 use crate::crash;
 use crate::error::{Code, Error, Result};
 use crate::etcd::StreamLimits;
 use crate::format::check::{Content, Options};
-use crate::store::PlainFile;
+use crate::store::LocalStore;
 use crate::store::codec::Framed;
 
 /// Slowest stream that still ends within its deadline, bytes a second.
@@ -44,22 +44,34 @@ pub async fn take(
     cancel: &CancellationToken,
 ) -> Result<Outcome> {
     let node = node(settings)?;
-    let state = open_state(settings)?;
+    let state = open_state(settings, cancel)?;
     let patience = if request.no_wait { Duration::ZERO } else { settings.snapshot.max_duration };
-    let _lock = lock(&state, &node, patience, &*progress, cancel).await?;
+    let _lock = lock(settings, &state, &node, patience, &*progress, cancel).await?;
 
     progress.step("preflight");
-    let mut stores = OpenStores::for_writing(settings, &request.stores, &state)?;
+    let stores = {
+        let (settings, only, state, cancel) = (settings.clone(), request.stores.clone(), state.clone(), cancel.clone());
+        aside("open stores", move || OpenStores::for_writing(&settings, &only, &state, &cancel)).await?
+    };
     let fit = tokio::select! {
         fit = preflight(&settings.etcd, request.access.as_ref(), request.member.as_deref()) => fit?,
         () = cancel.cancelled() => return Err(Error::new(Code::Canceled, "take snapshot", "")),
     };
     fit.warnings.iter().for_each(|w| progress.warn(w));
     let cluster = EtcdId(fit.status.cluster_id);
-    let rooms = {
-        let ask = Asking { settings, node: &node, cluster, dry_run: request.dry_run, db_size: fit.status.db_size };
-        ask.rooms(&stores, &*progress, cancel)
+    let (mut stores, rooms) = {
+        let (settings, node, dry_run, db_size) = (settings.clone(), node.clone(), request.dry_run, fit.status.db_size);
+        let (progress, cancel) = (progress.clone(), cancel.clone());
+        aside("look for room", move || {
+            let ask = Asking { settings: &settings, node: &node, cluster, dry_run, db_size };
+            let rooms = ask.rooms(&stores, &*progress, &cancel);
+            Ok((stores, rooms))
+        })
+        .await?
     };
+    if cancel.is_cancelled() {
+        return Err(canceled(fit.member.url()));
+    }
     if request.dry_run {
         return Ok(Outcome::Preflight(Preflight {
             member: fit.chosen.info.as_ref().map(|i| i.label()).unwrap_or_default(),
@@ -76,10 +88,21 @@ pub async fn take(
     let deadline =
         Duration::from_secs(fit.status.db_size / SLOWEST).max(SHORTEST_DEADLINE).min(settings.snapshot.max_duration);
     let limits = StreamLimits::new(settings.snapshot.stall_timeout, deadline);
-    let (home, captured) = loop {
+    let (home, captured, (object, judgement)) = loop {
         let home = stores.home()?;
-        match capture(&fit.member, &home.store, limits, fit.status.db_size, &progress, cancel).await {
-            Ok(captured) => break (home, captured),
+        let captured = capture(&fit.member, &home.store, limits, fit.status.db_size, &progress, cancel).await;
+        let judged = match captured {
+            Ok(captured) => {
+                crash::point!("take::streamed");
+                progress.step("verify");
+                let judged =
+                    judge_captured(&captured, &home.store, fit.member.url(), settings, &progress, cancel).await;
+                judged.map(|judged| (captured, judged))
+            }
+            Err(error) => Err(error),
+        };
+        match judged {
+            Ok((captured, judged)) => break (home, captured, judged),
             // The store's own failure, a disk that filled up for instance, is not that of the others.
             Err(error) if is_of_store(&error) => {
                 stores.set_aside(&home.name, error)?;
@@ -88,10 +111,6 @@ pub async fn take(
             Err(error) => return Err(error),
         }
     };
-    crash::point!("take::streamed");
-
-    progress.step("verify");
-    let (object, judgement) = judge_captured(&captured, fit.member.url(), settings, progress.clone(), cancel).await?;
     crash::point!("take::verified");
     let content = judgement.content.clone().unwrap_or_default();
     judgement.findings.iter().take(SHOWN).for_each(|finding| progress.warn(&finding.to_string()));
@@ -100,7 +119,7 @@ pub async fn take(
     }
 
     progress.step("agree");
-    let canceled = || Error::new(Code::Canceled, "take snapshot from", fit.member.url());
+    let canceled = || canceled(fit.member.url());
     let agreement = tokio::select! {
         agreement = agree(settings, &fit, &judgement, &content) => agreement,
         () = cancel.cancelled() => return Err(canceled()),
@@ -109,8 +128,13 @@ pub async fn take(
     progress.step("publish");
     // Damage and disagreement are the member's fault, not a new history: what its rows say decides nothing.
     let trusted = judgement.ok() && agreement.iter().all(|a| a.result != AgreementResult::Different);
+    let (mut stores, known) = aside("read stores", move || {
+        let known = stores.known_history()?;
+        Ok((stores, known))
+    })
+    .await?;
     let placement = tokio::select! {
-        placement = place_it(&stores, &fit, &content, &object, judgement.db_len, trusted) => placement?,
+        placement = place_it(&known, &fit, &content, &object, judgement.db_len, trusted) => placement?,
         () = cancel.cancelled() => return Err(canceled()),
     };
     if cancel.is_cancelled() {
@@ -140,16 +164,25 @@ pub async fn take(
     })?;
     let seen = Seen { node, at: Timestamp::now(), revision: manifest.revision, reasons: reasons.clone() };
     let others: Vec<_> = stores.good().filter(|s| s.name != home.name).map(|s| s.store.clone()).collect();
+    // The bytes are there also when their store could not be listed meanwhile.
+    let lost = stores.take_failure_of(&home.name);
     let (mut outcomes, staged, flushing) = (stores.failures(), captured.staged, captured.flushing);
     let (published, manifest) = tokio::task::spawn_blocking(move || {
         let publication = Publication { manifest: &manifest, placement: &placement, seen: &seen };
-        publication.run(staged, flushing.wait(), &home.store, &others).map(|published| (published, manifest))
+        let ready = match lost {
+            Some(error) => Err(error),
+            None => flushing.wait(),
+        };
+        publication.run(staged, ready, &home.store, &others).map(|published| (published, manifest))
     })
     .await
     .map_err(|e| Error::new(Code::Internal, "publish snapshot", "").because(e))??;
     published.1.iter().for_each(|w| progress.warn(w));
     let holders: Vec<String> = published.0.iter().filter(|o| o.result.is_ok()).map(|o| o.name.clone()).collect();
     outcomes.extend(published.0);
+    if holders.is_empty() && cancel.is_cancelled() {
+        return Err(canceled());
+    }
     if holders.is_empty() {
         let first = outcomes.into_iter().find_map(|o| o.result.err());
         return Err(first.unwrap_or_else(|| Error::new(Code::Internal, "publish snapshot", "without any store")));
@@ -159,7 +192,14 @@ pub async fn take(
             progress.warn(&format!("store {}: {}", outcome.name, error.line()));
         }
     }
-    stores.remember(&state, &holders, &manifest, &*progress);
+    let manifest = {
+        let (holders, progress) = (holders.clone(), progress.clone());
+        aside("note known stores", move || {
+            stores.remember(&state, &holders, &manifest, &*progress);
+            Ok(manifest)
+        })
+        .await?
+    };
     let copies: Vec<shown::Copy> =
         holders.iter().map(|store| shown::Copy { store: store.clone(), ..Default::default() }).collect();
     Ok(Outcome::Taken(Box::new(Taken {
@@ -170,30 +210,41 @@ pub async fn take(
     })))
 }
 
+fn canceled(url: &str) -> Error {
+    Error::new(Code::Canceled, "take snapshot from", url)
+}
+
 /// Whether writing failed, not the stream: that one has codes of its own.
 fn is_of_store(error: &Error) -> bool {
-    matches!(error.code(), Code::Io | Code::StoreNotWritable | Code::StoreVanished | Code::TooLittleSpace)
+    matches!(
+        error.code(),
+        Code::Io | Code::StoreHung | Code::StoreNotWritable | Code::StoreVanished | Code::TooLittleSpace
+    )
 }
 
 /// Second pass, over the bytes as they are stored.
 async fn judge_captured(
     captured: &Captured,
+    home: &LocalStore,
     url: &str,
     settings: &Settings,
-    progress: Arc<dyn Progress>,
+    progress: &Arc<dyn Progress>,
     cancel: &CancellationToken,
 ) -> Result<(Object, Judgement)> {
     let on = "the captured snapshot";
-    let file = captured.staged.file().try_clone().map_err(|e| Error::io("read back", on, e))?;
-    let plain = PlainFile::new(file, on)?;
+    let plain = home.read_back(&captured.staged, on)?;
     let framed =
         Framed::open(Arc::new(plain) as Arc<dyn crate::format::ReadAt>).map_err(|e| e.into_error("read back", on))?;
     let object = Object::Framed(Arc::new(framed));
     let options = Options { wanted_key: evidence::namespace_key(&settings.etcd.prefix), ..Options::default() };
-    let (judged, token) = (object.clone(), cancel.clone());
+    let (judged, token, progress) = (object.clone(), cancel.clone(), progress.clone());
     let judgement = tokio::task::spawn_blocking(move || judge(&judged, on, options, &*progress, &token))
         .await
         .map_err(|e| Error::new(Code::Internal, "verify", on).because(e))??;
+    // What the store did not give is no damage.
+    if !judgement.ok() && home.is_hung() {
+        return Err(home.hung("read back in"));
+    }
     // Each frame has a checksum from before it was written: what does not fit it, the disk has changed.
     if let Some(damage) = judgement.findings.iter().find(|f| f.check == "frame") {
         return Err(Error::new(Code::Io, "read back", on)
@@ -219,20 +270,16 @@ async fn agree(settings: &Settings, fit: &Fit, judgement: &Judgement, content: &
     agreement::ask(decisions, hash, content.rows, &fit.view.members, &fit.access).await
 }
 
-/// Reads the stores, then the cluster's revision (in this order), then decides. Rows that are not `trusted` are not
+/// What the stores know was read before; reads the cluster's revision (in this order), then decides. Rows that are not `trusted` are not
 /// compared with those of the past.
 async fn place_it(
-    stores: &OpenStores,
+    known: &[KnownLineage],
     fit: &Fit,
     content: &Content,
     object: &Object,
     db_len: u64,
     trusted: bool,
 ) -> Result<Placement> {
-    let known = {
-        let list = stores.list();
-        read_known(&Catalog::read(&list)?)
-    };
     let linearizable = fit.member.linearizable().await.ok().filter(|h| h.cluster_id == fit.status.cluster_id);
     let evidence = Evidence {
         uid: evidence::uid(content.wanted.as_deref()),
@@ -246,6 +293,6 @@ async fn place_it(
         Ok(revision) if trusted => evidence::tail_at(bytes, db_len, revision, content.compact_revision),
         Ok(_) | Err(_) => TailAt::Unknown,
     };
-    place(&evidence, &tail, &known, crate::fs::random()?)
+    place(&evidence, &tail, known, crate::fs::random()?)
         .map_err(|e| Error::new(Code::DataInvalid, "place snapshot", "").because(e))
 }

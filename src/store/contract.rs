@@ -46,6 +46,10 @@ pub trait Store: Send + Sync {
     fn put(&self, name: &str, source: &dyn ReadAt) -> Result<()>;
     /// The whole object, refused when larger than `limit` bytes; `Code::NotFound` when absent.
     fn read(&self, name: &str, limit: u64) -> Result<Vec<u8>>;
+    /// The same for several objects, in their order: cheaper where each call has a price of its own.
+    fn read_each(&self, names: Vec<String>, limit: u64) -> Vec<Result<Vec<u8>>> {
+        names.iter().map(|name| self.read(name, limit)).collect()
+    }
     /// Ranged access; `Code::NotFound` when absent.
     fn open(&self, name: &str) -> Result<Box<dyn ReadAt>>;
     /// Objects below the directory `prefix` (empty: all; a final `/` may be left out), after the name `after`, at

@@ -6,6 +6,7 @@ use std::ffi::OsString;
 
 use super::{Entry, MARKER, Page, shown};
 use crate::error::{Code, Result};
+use crate::fs::patience::moved;
 use crate::fs::{Dir, Kind, Stat, is_elsewhere};
 
 /// Directories below this depth are named, not entered: refloat's own layout has four levels.
@@ -104,6 +105,8 @@ impl Walk<'_> {
                     Err(e) => return Err(e),
                 }
             }
+            // A long list that goes on is not one that hangs.
+            moved();
             // What vanished since the names were read is not there.
             if let Some(stat) = dir.stat(&raw)?
                 && !self.push(full, stat, odd)

@@ -1,212 +1,251 @@
 //! A store on a directory.
+//!
+//! Each call runs on a thread of its own and is waited for as long as it moves ([`Patience`]): what hangs is this store,
+//! and not who asks. What is opened here is read in the same way.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use super::list::{is_reserved, list};
-use super::{Marker, Page, PlainFile, Store, StoreSpace, shown};
+use super::stored::StoredFile;
+use super::{Page, Store, StoreSpace};
 use crate::error::{Code, Error, Result};
 use crate::format::ReadAt;
-use crate::fs::{Dir, Space, Staged, Swept, is_name, is_out_of_space, is_refused, sweep_staged};
+use crate::fs::patience::moved;
+use crate::fs::{Aside, Dir, Limits, Patience, Pending, Space, Staged, Swept, Tenancy};
 
-const CREATE: &str = "create object";
+mod calls;
+
+use calls::{CREATE, Calls};
 
 /// How much of a source is copied at once, in bytes.
 const COPY: usize = 1024 * 1024;
+/// What is copied is synced in steps of this size: each one shows that the disk still takes it, and etcd's own syncs do
+/// not queue behind gigabytes.
+const SYNC_EVERY: u64 = 32 << 20;
 
 /// Made by [`LocalStore::open`]. Everything goes through the handle that was opened then: what is mounted, linked or
-/// moved later under the same path is not this store.
+/// moved later under the same path is not this store. Clones share it.
 #[derive(Debug, Clone)]
 pub struct LocalStore {
-    dir: Dir,
-    /// As configured, links not resolved: only ever compared with the handle.
-    configured: PathBuf,
-    name: String,
-    /// Empty for an empty directory that was only opened for reading.
-    id: String,
-    writable: bool,
+    calls: Arc<Calls>,
+    patience: Patience,
+    /// Reads go on where only writes hang.
+    reading: Patience,
+}
+
+/// How the store at this configured path is waited for: to open and change it, and to read its objects.
+pub(super) fn patience(configured: &Path, on: &str, limits: &Limits) -> (Patience, Patience) {
+    let key = configured.display().to_string();
+    let on: Arc<str> = format!("store {on}").into();
+    let reading = Patience::new(&format!("{key} (reading)"), on.clone(), Code::StoreHung, limits.clone());
+    (Patience::new(&key, on, Code::StoreHung, limits.clone()), reading)
 }
 
 impl LocalStore {
-    pub(super) fn new(dir: Dir, configured: PathBuf, name: String, id: String, writable: bool) -> LocalStore {
-        LocalStore { dir, configured, name, id, writable }
+    pub(super) fn new(
+        dir: Dir,
+        configured: PathBuf,
+        name: String,
+        id: String,
+        writable: bool,
+        limits: &Limits,
+    ) -> LocalStore {
+        let (patience, reading) = patience(&configured, &format!("{name} at {}", dir.path().display()), limits);
+        LocalStore { calls: Arc::new(Calls { dir, configured, name, id, writable }), patience, reading }
     }
 
     /// The real path, for people.
     pub fn path(&self) -> &Path {
-        self.dir.path()
+        self.calls.dir.path()
     }
 
-    /// The handle, for a lock beside the objects (`.refloat-…` names are not objects).
-    pub fn dir(&self) -> &Dir {
-        &self.dir
+    /// Device and inode of the directory: equal means the same store.
+    pub fn identity(&self) -> (u64, u64) {
+        self.calls.dir.identity()
+    }
+
+    /// Whether a call has been standing still for too long.
+    pub fn is_hung(&self) -> bool {
+        self.patience.is_hung() || self.reading.is_hung()
+    }
+
+    /// Says so.
+    pub fn hung(&self, what: &str) -> Error {
+        let patience = if self.patience.is_hung() { &self.patience } else { &self.reading };
+        patience.says_hung(what)
+    }
+
+    /// How long calls may stand still.
+    pub fn limits(&self) -> &Limits {
+        self.patience.limits()
+    }
+
+    fn look<T: Send + 'static>(
+        &self,
+        what: &str,
+        call: impl FnOnce(&Calls) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let calls = self.calls.clone();
+        self.patience.look(what, move || call(&calls))
+    }
+
+    fn write<T: Send + 'static>(
+        &self,
+        what: &str,
+        call: impl FnOnce(&Calls) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let calls = self.calls.clone();
+        self.patience.write(what, move || call(&calls))
+    }
+
+    /// Starts something longer that writes to this store, on a thread of its own. It must say that it moves
+    /// ([`crate::fs::patience::moved`]) at least once in `limits().write`.
+    pub fn begin<T: Send + 'static>(
+        &self,
+        what: &str,
+        work: impl FnOnce() -> Result<T> + Send + 'static,
+    ) -> Result<Pending<T>> {
+        self.patience.begin(what, self.limits().write, work)
     }
 
     /// A file on the store's file system for a large object that is still being written.
-    pub fn stage(&self) -> Result<Staged> {
-        self.check_writable("stage object")?;
-        self.dir.stage().map_err(|e| self.write_failed(e, "stage object", ""))
+    pub fn stage(&self) -> Result<Aside<Staged>> {
+        let staged = self.write("stage object in", |calls| calls.stage())?;
+        Ok(Aside::new(staged, self.patience.clone()))
+    }
+
+    /// What was written so far, to be read back.
+    pub fn read_back(&self, staged: &Staged, on: &str) -> Result<StoredFile> {
+        let file = staged.file().try_clone().map_err(|e| Error::io("read back", on, e))?;
+        StoredFile::new(file, on, self.reading.clone())
     }
 
     /// Gives a staged file its name, durably; `AlreadyExists` when it is taken.
-    pub fn publish(&self, staged: Staged, name: &str) -> Result<()> {
-        self.check_name(CREATE, name)?;
-        self.check_writable(CREATE)?;
-        self.parents(name)
-            .and_then(|()| staged.publish(&self.dir, name))
-            .map_err(|e| self.write_failed(e, CREATE, name))
+    pub fn publish(&self, staged: Aside<Staged>, name: &str) -> Result<()> {
+        let (calls, name) = (self.calls.clone(), name.to_string());
+        staged.spend("create object in", move |staged| calls.publish(staged, &name))
     }
 
     /// Removes temporary names whose writers are dead.
     pub fn sweep(&self) -> Result<Swept> {
-        self.check_writable("sweep store")?;
-        sweep_staged(&self.dir).map_err(|e| self.write_failed(e, "sweep store", ""))
+        self.write("sweep", |calls| calls.sweep())
     }
 
     /// `StoreVanished` unless the marker is still the one that was found on opening.
     pub fn check_marker(&self) -> Result<()> {
-        match Marker::read(&self.dir)?.map(|m| m.id) {
-            Some(id) if id == self.id => Ok(()),
-            Some(id) => Err(self.gone(format!("it was store {}, now it is store {id}", self.id))),
-            None => Err(self.gone(format!("the marker of store {} is gone", self.id))),
-        }
+        self.look("check marker of", |calls| calls.check_marker())
     }
 
     /// The same before anything is removed, and the configured path must still lead to this directory: what was
     /// swapped, moved or mounted over meanwhile is noticed here, and nowhere touched.
     pub fn check_place(&self) -> Result<()> {
-        match Dir::open(&self.configured) {
-            Ok(now) if now.identity() == self.dir.identity() => {}
-            Ok(now) => {
-                let (configured, now) = (self.configured.display(), now.path().display());
-                return Err(self.gone(format!("{configured} leads to another directory now ({now})")));
-            }
-            Err(e) => {
-                return Err(self.gone(format!("{} leads nowhere now: {}", self.configured.display(), e.line())));
-            }
-        }
-        self.check_marker()
-    }
-
-    fn gone(&self, why: String) -> Error {
-        Error::new(Code::StoreVanished, "check marker of store", self.shown())
-            .because(why)
-            .remedy("see what happened to that directory; nothing more was changed in it")
+        self.look("check place of", |calls| calls.check_place())
     }
 
     /// Total and free bytes as the file system gives them.
     pub fn local_space(&self) -> Result<Space> {
-        self.dir.space().map_err(|e| self.failed(e, "read free space of store", ""))
+        self.look("read free space of", |calls| calls.space())
     }
 
-    fn parents(&self, name: &str) -> Result<()> {
-        match name.rsplit_once('/') {
-            Some((parent, _)) => self.dir.create_dirs(parent).map(drop),
-            None => Ok(()),
-        }
+    /// Keeps sweepers out while something is written in steps; waits for one that is at work.
+    pub fn share(&self) -> Result<Tenancy> {
+        self.write("write to", |calls| calls.share())
     }
 
-    fn check_name(&self, what: &str, name: &str) -> Result<()> {
-        if is_name(name) && !is_reserved(name) && matches!(shown(name.as_ref()), std::borrow::Cow::Borrowed(_)) {
-            return Ok(());
-        }
-        let code = if what == CREATE { Code::CannotCreate } else { Code::NotFound };
-        Err(Error::new(code, what, format!("{name:?} in store {}", self.name)).because("no object has such a name"))
-    }
-
-    fn check_writable(&self, what: &str) -> Result<()> {
-        if self.writable {
-            return Ok(());
-        }
-        Err(Error::new(Code::StoreNotWritable, what, self.shown()).because("it was opened for reading only"))
-    }
-
-    fn shown(&self) -> String {
-        format!("{} at {}", self.name, self.dir.path().display())
-    }
-
-    fn failed(&self, err: Error, what: &str, name: &str) -> Error {
-        let on = if name.is_empty() { self.shown() } else { format!("{name} in store {}", self.shown()) };
-        err.during(what, on)
-    }
-
-    /// The same for what writes: says when the store cannot be written, and how full it is when it is full.
-    fn write_failed(&self, err: Error, what: &str, name: &str) -> Error {
-        let refused = is_refused(&err);
-        let space = if is_out_of_space(&err) { self.dir.space().ok() } else { None };
-        let err = self.failed(err, what, name);
-        match space {
-            Some(s) => err.remedy(format!("free some space: {} of {} bytes are free", s.free, s.total)),
-            None if refused => err.with_code(Code::StoreNotWritable),
-            None => err,
-        }
+    /// Keeps writers out; `None` while there is one.
+    pub fn alone(&self) -> Result<Option<Tenancy>> {
+        self.look("lock", |calls| calls.alone())
     }
 }
 
 impl Store for LocalStore {
     fn name(&self) -> &str {
-        &self.name
+        &self.calls.name
     }
 
     fn location(&self) -> String {
-        self.dir.path().display().to_string()
+        self.path().display().to_string()
     }
 
     fn id(&self) -> &str {
-        &self.id
+        &self.calls.id
     }
 
     fn create(&self, name: &str, bytes: &[u8]) -> Result<()> {
-        self.check_name(CREATE, name)?;
-        self.check_writable(CREATE)?;
-        self.parents(name).and_then(|()| self.dir.create(name, bytes)).map_err(|e| self.write_failed(e, CREATE, name))
+        let (name, bytes) = (name.to_string(), bytes.to_vec());
+        self.write("create object in", move |calls| calls.create(&name, &bytes))
     }
 
     fn put(&self, name: &str, source: &dyn ReadAt) -> Result<()> {
-        self.check_name(CREATE, name)?;
-        let staged = self.stage()?;
+        self.calls.check_name(CREATE, name)?;
+        let mut staged = self.stage()?;
         let len = source.len();
         let mut buf = vec![0; COPY.min(usize::try_from(len).unwrap_or(COPY))];
-        let mut at = 0;
+        let (mut at, mut unsynced) = (0, 0);
         while at < len {
-            let part = &mut buf[..usize::try_from(len - at).unwrap_or(COPY).min(COPY)];
-            source.read_at(at, part).map_err(|e| Error::io("read source of object", name, e))?;
-            staged
-                .file()
-                .write_all(part)
-                .map_err(|e| self.write_failed(Error::io("write object", name, e), CREATE, name))?;
-            at += part.len() as u64;
+            self.patience.check("create object in")?;
+            buf.truncate(usize::try_from(len - at).unwrap_or(COPY).min(COPY));
+            source.read_at(at, &mut buf).map_err(|e| Error::io("read source of object", name, e))?;
+            at += buf.len() as u64;
+            unsynced += buf.len() as u64;
+            let sync = unsynced >= SYNC_EVERY;
+            if sync {
+                unsynced = 0;
+            }
+            let (calls, on) = (self.calls.clone(), name.to_string());
+            let (file, back) = staged.spend("write object to", move |staged| {
+                let written = staged.file().write_all(&buf).and_then(|()| match sync {
+                    true => staged.file().sync_data(),
+                    false => Ok(()),
+                });
+                let failed = |e| calls.write_failed(Error::io("write object", &on, e), CREATE, &on);
+                written.map(|()| (staged, buf)).map_err(failed)
+            })?;
+            (staged, buf) = (Aside::new(file, self.patience.clone()), back);
         }
         self.publish(staged, name)
     }
 
     fn read(&self, name: &str, limit: u64) -> Result<Vec<u8>> {
-        self.check_name("read object", name)?;
-        self.dir.read(name, limit).map_err(|e| self.failed(e, "read object", name))
+        let name = name.to_string();
+        self.look("read object in", move |calls| calls.read(&name, limit))
+    }
+
+    fn read_each(&self, names: Vec<String>, limit: u64) -> Vec<Result<Vec<u8>>> {
+        let wanted = names.len();
+        let read = self.look("read objects in", move |calls| {
+            let read = |name: &String| {
+                moved();
+                calls.read(name, limit)
+            };
+            Ok(names.iter().map(read).collect())
+        });
+        read.unwrap_or_else(|error| {
+            let again = || Error::new(error.code(), error.what(), error.on()).because(error.why().join(": "));
+            (0..wanted).map(|_| Err(again())).collect()
+        })
     }
 
     fn open(&self, name: &str) -> Result<Box<dyn ReadAt>> {
-        self.check_name("open object", name)?;
-        let file = self.dir.open_file(name).map_err(|e| self.failed(e, "open object", name))?;
-        Ok(Box::new(PlainFile::new(file, name)?))
+        let on = name.to_string();
+        let file = self.look("open object in", move |calls| calls.open(&on))?;
+        Ok(Box::new(StoredFile::new(file, name, self.reading.clone())?))
     }
 
     fn list(&self, prefix: &str, after: Option<&str>, limit: usize) -> Result<Page> {
-        list(&self.dir, prefix, after, limit).map_err(|e| self.failed(e, "list store", ""))
+        let (prefix, after) = (prefix.to_string(), after.map(String::from));
+        self.look("list", move |calls| calls.list(&prefix, after.as_deref(), limit))
     }
 
     fn delete(&self, name: &str) -> Result<()> {
-        self.check_name("delete object", name)?;
-        self.check_writable("delete object")?;
-        self.check_place()?;
-        self.dir.remove_file(name).map_err(|e| self.write_failed(e, "delete object", name))
+        let name = name.to_string();
+        self.write("delete object in", move |calls| calls.delete(&name))
     }
 
     fn check_removable(&self, name: &str) -> Result<()> {
-        const WHAT: &str = "remove object";
-        self.check_name(WHAT, name)?;
-        self.check_writable(WHAT)?;
-        self.dir.check_own(name).map_err(|e| self.failed(e, WHAT, name))
+        let name = name.to_string();
+        self.look("remove object in", move |calls| calls.check_removable(&name))
     }
 
     fn renames(&self) -> bool {
@@ -214,14 +253,8 @@ impl Store for LocalStore {
     }
 
     fn rename(&self, name: &str, to: &str) -> Result<()> {
-        const WHAT: &str = "rename object";
-        self.check_name(WHAT, name)?;
-        self.check_name(CREATE, to)?;
-        self.check_writable(WHAT)?;
-        self.check_place()?;
-        self.parents(to)
-            .and_then(|()| self.dir.rename_file(name, to))
-            .map_err(|e| self.write_failed(e, WHAT, &format!("{name} to {to}")))
+        let (name, to) = (name.to_string(), to.to_string());
+        self.write("rename object in", move |calls| calls.rename(&name, &to))
     }
 
     fn space(&self) -> Result<Option<StoreSpace>> {

@@ -18,6 +18,7 @@ mod marker;
 mod open;
 mod plain;
 mod shown;
+mod stored;
 mod unreliable;
 
 #[cfg(test)]
@@ -31,4 +32,5 @@ pub use marker::{MARKER, Marker};
 pub use open::{Mode, OpenStore};
 pub use plain::{PlainFile, in_use};
 pub use shown::shown;
+pub use stored::StoredFile;
 pub use unreliable::{Call, Fault, Unreliable};

@@ -6,8 +6,9 @@
 use std::path::{Path, PathBuf};
 
 use super::{Known, LocalStore, MARKER, Marker, shown};
+use crate::crash;
 use crate::error::{Code, Error, Result};
-use crate::fs::{Dir, STAGED_PREFIX, is_not_a_directory, is_out_of_space, is_refused};
+use crate::fs::{Dir, Limits, Pending, STAGED_PREFIX, is_not_a_directory, is_out_of_space, is_refused};
 
 /// What the caller is about to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,7 +99,19 @@ impl LocalStore {
     ///
     /// Errors: `StoreMissing`, `StoreForeign`, `StoreVanished`, `StoreNotWritable`, `TooLittleSpace`, `Config`.
     pub fn open(config: &OpenStore, known: Option<&Known>) -> Result<LocalStore> {
+        LocalStore::begin_open(config, known, &Limits::default())?.wait()
+    }
+
+    /// Starts to open it, so that one that hangs costs the others no time.
+    pub fn begin_open(config: &OpenStore, known: Option<&Known>, limits: &Limits) -> Result<Pending<LocalStore>> {
         let path = config.path()?;
+        let (patience, _) = super::local::patience(&path, &format!("{} at {}", config.name, path.display()), limits);
+        let (config, known, limits) = (config.clone(), known.cloned(), limits.clone());
+        patience.begin("open", limits.look, move || LocalStore::open_here(&config, path, known.as_ref(), &limits))
+    }
+
+    fn open_here(config: &OpenStore, path: PathBuf, known: Option<&Known>, limits: &Limits) -> Result<LocalStore> {
+        crash::point!("store::open_store");
         let dir = open_dir(config, &path, known)?;
         let on = format!("{} at {}", config.name, location(&path, &dir));
         let foreign = |why: String| Error::new(Code::StoreForeign, "open store", &*on).because(why);
@@ -135,7 +148,7 @@ impl LocalStore {
             (_, Found::Marker(id)) => id,
             _ => String::new(),
         };
-        Ok(LocalStore::new(dir, path, config.name.clone(), id, config.mode != Mode::Read))
+        Ok(LocalStore::new(dir, path, config.name.clone(), id, config.mode != Mode::Read, limits))
     }
 }
 

@@ -9,7 +9,7 @@ use nix::fcntl::OFlag;
 
 use crate::error::{Code, Error, Result};
 use crate::format::ReadAt;
-use crate::fs::{Staged, check_regular};
+use crate::fs::check_regular;
 
 /// Length as of opening: a file that grows or shrinks meanwhile gives the old bytes or an `UnexpectedEof`.
 #[derive(Debug)]
@@ -35,12 +35,6 @@ impl PlainFile {
             Error::new(code, "open file", &*on).because(e)
         })?;
         PlainFile::new(file, &on)
-    }
-
-    /// What has been written so far to a file that has no name yet.
-    pub fn staged(staged: &Staged) -> Result<PlainFile> {
-        let file = staged.file().try_clone().map_err(|e| Error::io("open", "staged file", e))?;
-        PlainFile::new(file, "staged file")
     }
 
     /// `on` names the file in errors.

@@ -19,6 +19,7 @@
 #![allow(dead_code, unused_imports, clippy::disallowed_methods)]
 
 pub mod cluster;
+pub mod daemon;
 pub mod disk;
 pub mod fill;
 pub mod liar;
@@ -35,7 +36,8 @@ pub mod systemd;
 pub mod target;
 
 pub use cluster::{Builder, Cluster};
-pub use disk::SmallDisk;
+pub use daemon::Daemon;
+pub use disk::{FreezableDisk, SmallDisk};
 pub use fill::{Fill, Filled, HashKv};
 pub use liar::{Liar, Lie};
 pub use line::{Line, bbolt, soak};
@@ -43,7 +45,7 @@ pub use node::Node;
 pub use pki::Pki;
 pub use refloat::Refloat;
 pub use rng::{Rng, seed};
-pub use run::{Output, Run};
+pub use run::{Output, Run, until};
 pub use systemd::{Layout, NodeEtcd, Packages, SystemdNode};
 pub use target::{Target, block_on};
 

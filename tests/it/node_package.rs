@@ -76,7 +76,7 @@ fn a_purge_leaves_backups_and_says_where() {
         assert_eq!(of(place), 1, "{place}");
     }
     assert_eq!(node.run(&["ls", "-A", "/var/lib/refloat"]).ok(), "store\n");
-    for gone in ["/etc/refloat", "/run/refloat", "/etc/systemd/system/refloat.service.d/10-refloat-setup.conf"] {
+    for gone in ["/etc/refloat", "/run/refloat", "/etc/systemd/system/refloat.service.d/10-setup.conf"] {
         assert!(!node.exists(gone), "{gone}");
     }
     // And the backups are there for whoever installs it again.

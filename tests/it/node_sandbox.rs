@@ -6,7 +6,7 @@ use crate::bed::{self, Layout, NodeEtcd, Packages, SystemdNode};
 pub const STORE: &str = "/var/lib/refloat/store";
 
 /// The credentials of a kubeadm node, and leave to write into the second store.
-const SETUP: &str = "\
+pub const SETUP: &str = "\
 [Service]
 LoadCredential=etcd.ca:/etc/kubernetes/pki/etcd/ca.crt
 LoadCredential=etcd.cert:/etc/kubernetes/pki/etcd/healthcheck-client.crt
@@ -14,7 +14,7 @@ LoadCredential=etcd.key:/etc/kubernetes/pki/etcd/healthcheck-client.key
 ReadWritePaths=-/srv/backups
 ";
 
-const CONFIG: &str = "\
+pub const CONFIG: &str = "\
 [etcd]
 endpoints = [\"https://10.77.0.1:2379\"]
 ca_file = \"credential:etcd.ca\"
@@ -48,7 +48,7 @@ pub fn taken(packages: &Packages) -> (SystemdNode, NodeEtcd) {
     let etcd = NodeEtcd::start(&node, Layout::Kubeadm);
     etcd.ctl(&node, &["put", "/registry/a", "b"]).ok();
     node.run(&["install", "-d", "-o", "refloat", "-m", "0700", "/srv/backups"]).ok();
-    node.write("/etc/systemd/system/refloat.service.d/10-refloat-setup.conf", "0644", SETUP);
+    node.write("/etc/systemd/system/refloat.service.d/10-setup.conf", "0644", SETUP);
     node.write("/etc/refloat/conf.d/10-discovered.toml", "0644", CONFIG);
     let verbs = ["store init local", "store init second", "snapshot take", "snapshot verify --all", "prune --yes"];
     commands(&node, &verbs);

@@ -70,6 +70,12 @@ impl Report {
         crash::point!("prune::step");
         self.steps += 1;
         let Err(error) = step(self) else { return true };
+        // The store answers nothing, or the call was given up on request: that is no refusal of this one.
+        if matches!(error.code(), Code::StoreHung | Code::StateHung | Code::Canceled) {
+            self.stopped = true;
+            self.failed = Some(error);
+            return false;
+        }
         // The store is not what it was: nothing more is touched there.
         self.stopped = error.code() == Code::StoreVanished;
         self.refused.push(Refused { name: name.into(), error });

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::catalog::index::{Catalog, Entry};
 use crate::catalog::list::Unreadable;
+use crate::catalog::load::Loaded;
 use crate::catalog::names::Name;
 use crate::catalog::retention::{Candidate, Trashed};
 use crate::catalog::{LineageId, Node, SnapshotId, State};
@@ -117,13 +118,14 @@ pub fn find(catalog: &Catalog<'_>, at: u16, reach: &Reach<'_>) -> Found {
     let mut found = Found { usage, ..Found::default() };
     let removals = Removals::of(catalog);
     let removed_at = |lineage, id: &SnapshotId| removals.newest(usize::from(at), lineage, id);
+    let listed = |entry: &Entry<'_>| entry.copies.iter().any(|c| c.store == at && c.manifest);
+    for (entry, loaded) in catalog.loading(catalog.all_entries().filter(listed)) {
+        let copy = entry.copies.iter().find(|c| c.store == at);
+        let bytes = copy.into_iter().flat_map(|c| c.data()).map(|(_, size)| size).sum();
+        snapshot(loaded, &entry, store.name(), bytes, &mut found);
+    }
     for entry in catalog.all_entries() {
-        let Some(copy) = entry.copies.iter().find(|c| c.store == at) else { continue };
-        if copy.manifest {
-            let bytes = copy.data().map(|(_, size)| size).sum();
-            snapshot(catalog, &entry, store.name(), bytes, &mut found);
-            continue;
-        }
+        let Some(copy) = entry.copies.iter().find(|c| c.store == at && !c.manifest) else { continue };
         for (codec, bytes) in copy.data() {
             let name = Name::Data(copy.lineage, copy.id.clone(), codec);
             found.leftovers.extend(stray(
@@ -147,8 +149,7 @@ pub fn find(catalog: &Catalog<'_>, at: u16, reach: &Reach<'_>) -> Found {
 }
 
 /// One snapshot as a candidate, or the reason why it is none.
-pub(super) fn snapshot(catalog: &Catalog<'_>, entry: &Entry<'_>, store: &str, bytes: u64, found: &mut Found) {
-    let loaded = catalog.load(entry);
+pub(super) fn snapshot(loaded: Loaded, entry: &Entry<'_>, store: &str, bytes: u64, found: &mut Found) {
     let before = found.unreadable.len();
     found.unreadable.extend(loaded.unreadable.into_iter().filter(|u| u.store == store));
     // What was noted about it and cannot be read may be a dispute or a failed look: then nobody knows its worth.

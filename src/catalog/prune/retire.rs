@@ -111,7 +111,7 @@ pub fn find(catalog: &Catalog<'_>, at: u16, what: &Retire) -> Retired {
     for entry in catalog.entries(what.lineage).filter(|e| what.has(e.lineage(), e.id())) {
         let Some(copy) = entry.copies.iter().find(|c| c.store == at) else { continue };
         if copy.manifest {
-            snapshot(catalog, &entry, store.name(), copy.data().map(|(_, size)| size).sum(), &mut found);
+            snapshot(catalog.load(&entry), &entry, store.name(), copy.data().map(|(_, size)| size).sum(), &mut found);
         } else if what.goes_by_id() {
             let names = copy.data().map(|(codec, size)| (Name::Data(copy.lineage, copy.id.clone(), codec), size));
             retired.strays.extend(names);
@@ -149,7 +149,7 @@ pub fn leaves_a_backup(catalog: &Catalog<'_>, at: u16, what: &Retire, retired: &
     catalog.entries(what.lineage).filter(|e| !going.contains(e.id()) && e.id().timeline() > 0).any(|entry| {
         let mut found = Found::default();
         if entry.copies.iter().any(|c| c.store == at && c.manifest) {
-            snapshot(catalog, &entry, store.name(), 0, &mut found);
+            snapshot(catalog.load(&entry), &entry, store.name(), 0, &mut found);
         }
         found.candidates.iter().any(|c| c.state == State::Verified && !c.imported)
     })

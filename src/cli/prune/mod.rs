@@ -9,8 +9,9 @@ use sha2::{Digest as _, Sha256};
 use super::confirm::confirm;
 use super::context::{Context, Ending, aside};
 use super::output::{count, size};
-use super::stream;
+use super::{remote, stream};
 use crate::catalog::Digest;
+use crate::engine::job::Task;
 use crate::error::{Code, Error, Exit, Result};
 use crate::snapshot::prune::{Pruner, Request, held};
 use crate::snapshot::state;
@@ -47,6 +48,9 @@ pub struct PruneArgs {
     /// Go on although the clock is in doubt: you have looked, and it is right
     #[arg(long)]
     pub trust_clock: bool,
+    /// Queue it in the daemon, one job a store, and return at once: by the rules, as after each snapshot
+    #[arg(long, conflicts_with_all = ["dry_run", "plan", "trust_clock"])]
+    pub no_wait: bool,
 }
 
 fn hash(text: &str) -> std::result::Result<String, String> {
@@ -70,15 +74,20 @@ fn overall(runs: &[StoreRun]) -> Digest {
 }
 
 pub async fn run(args: PruneArgs, context: &Context) -> Result<Ending> {
+    if args.no_wait {
+        return queue(&args, context).await;
+    }
     let settings = context.settings()?.clone();
     let names = context.store_names()?;
     context.become_owner()?;
     let (progress, cancel) = (context.progress.clone(), context.cancel.clone());
     let (dry_run, trusted) = (args.dry_run, args.trust_clock);
+    let limits = state::limits(&settings, &cancel);
     let (work, runs) = aside(move || {
         let node = state::node(&settings)?;
         let mode = if dry_run { Mode::Read } else { Mode::Remove };
-        let mut stores = OpenStores::open(&settings, &names, crate::snapshot::stores::known(&settings)?, mode)?;
+        let known = crate::snapshot::stores::known(&settings, &limits)?;
+        let mut stores = OpenStores::open(&settings, &names, known, mode, &limits)?;
         let mut runs: Vec<StoreRun> = Vec::new();
         for (name, error) in stores.take_failed() {
             runs.push(StoreRun { name, planned: Err(error), done: None });
@@ -138,6 +147,19 @@ pub async fn run(args: PruneArgs, context: &Context) -> Result<Ending> {
         return Err(Error::new(Code::Canceled, "prune", "").remedy("run it again: it goes on where it stopped"));
     }
     Ok(ending)
+}
+
+async fn queue(args: &PruneArgs, context: &Context) -> Result<Ending> {
+    let names: Vec<String> = context.stores()?.into_iter().map(|store| store.name.clone()).collect();
+    let question = format!("Remove from {} what the rules let go?", names.join(", "));
+    if !confirm(&question, args.yes, "prune store", &names.join(", "))? {
+        return Ok(Ending::Good);
+    }
+    let client = remote::needed(context, "queue prune").await?;
+    for store in names {
+        remote::queue(&client, &Task::Prune { store }, context).await?;
+    }
+    Ok(Ending::Good)
 }
 
 /// What stays the same from the plan to the act.

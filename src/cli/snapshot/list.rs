@@ -45,14 +45,13 @@ pub(super) async fn list(args: ListArgs, context: &Context) -> Result<Ending> {
         let with_snapshots = |l: &&_| catalog.entries(**l).any(|e| e.has_manifest());
         let mut listed = Listed::begin(&output, chosen.iter().filter(with_snapshots).nth(1).is_some())?;
         let (now, mut unreadable) = (Timestamp::now(), Vec::new());
-        // One is read, written and forgotten before the next: memory is that of the names.
-        let mut entries = catalog.matching(chosen.clone(), &filter);
+        // A few are read, written and forgotten before the next: memory is that of the names.
+        let mut entries = catalog.loading(catalog.matching(chosen.clone(), &filter));
         while args.limit.is_none_or(|limit| listed.rows() < limit) {
-            let Some(entry) = entries.next() else { break };
+            let Some((_, loaded)) = entries.next() else { break };
             if cancel.is_cancelled() {
                 return Err(Error::new(Code::Canceled, "list snapshots", ""));
             }
-            let loaded = catalog.load(&entry);
             unreadable.extend(loaded.unreadable);
             if let Some(shown) = loaded.shown
                 && args.tag.as_ref().is_none_or(|tag| shown.tags.contains(tag))
@@ -62,7 +61,7 @@ pub(super) async fn list(args: ListArgs, context: &Context) -> Result<Ending> {
         }
         listed.end(&Rest {
             other_lineages: catalog.others(&chosen),
-            omitted: Some(entries.count() as u64).filter(|left| *left > 0),
+            omitted: Some(entries.left() as u64).filter(|left| *left > 0),
             others: others(&catalog, args.foreign, unreadable),
         })
     });

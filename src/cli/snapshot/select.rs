@@ -14,11 +14,15 @@ pub(in crate::cli) async fn with_stores<T: Send + 'static>(
     context: &Context,
     work: impl FnOnce(OpenStores, Node) -> Result<T> + Send + 'static,
 ) -> Result<T> {
-    let settings = context.settings()?;
-    let stores = OpenStores::for_reading(settings, &context.store_names()?)?;
-    for (name, error) in stores.failed() {
-        context.progress.warn(&format!("store {name}: {}", error.line()));
-    }
-    let node = state::node(settings)?;
-    aside(move || work(stores, node)).await
+    let (settings, names) = (context.settings()?.clone(), context.store_names()?);
+    let (progress, cancel) = (context.progress.clone(), context.cancel.clone());
+    aside(move || {
+        let stores = OpenStores::for_reading(&settings, &names, &cancel)?;
+        for (name, error) in stores.failed() {
+            progress.warn(&format!("store {name}: {}", error.line()));
+        }
+        let node = state::node(&settings)?;
+        work(stores, node)
+    })
+    .await
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::Args;
+use clap::{ArgGroup, Args};
 
 use super::select::{find, own_lineage, read_catalog, with_stores};
 use super::verify_document::{VerifyAllDocument, VerifyDocument};
@@ -10,7 +10,9 @@ use crate::catalog::find::LATEST;
 use crate::catalog::{Filter, LineageId};
 use crate::cli::context::{Context, Ending, aside};
 use crate::cli::output::SCHEMA;
-use crate::error::{Exit, Result};
+use crate::cli::remote;
+use crate::engine::job::Task;
+use crate::error::{Code, Error, Exit, Result};
 use crate::snapshot::check::{self, Proof};
 use crate::snapshot::copies::{Copies, verify_copies};
 
@@ -19,15 +21,19 @@ use crate::snapshot::copies::{Copies, verify_copies};
 Examples:
   refloat snapshot verify latest
   refloat snapshot verify --all
+  refloat snapshot verify --all --no-wait   as a job of the daemon
   refloat snapshot verify ./snapshot.db    a file of `etcdctl snapshot save`")]
-#[group(id = "what", required = true, multiple = false)]
+#[command(group(ArgGroup::new("what").required(true).args(["subject", "all"])))]
 pub struct VerifyArgs {
     /// Snapshot id, `latest`, or a file with a SHA-256 trailer (a name with `/`, or one that exists)
-    #[arg(value_name = "ID|FILE", group = "what")]
+    #[arg(value_name = "ID|FILE")]
     pub subject: Option<String>,
     /// Every snapshot of this cluster
-    #[arg(long, group = "what")]
+    #[arg(long)]
     pub all: bool,
+    /// Queue it in the daemon and return at once; not for a file
+    #[arg(long)]
+    pub no_wait: bool,
 }
 
 /// What `verify` and `db diff` are about.
@@ -64,6 +70,9 @@ impl Subject {
 }
 
 pub(super) async fn verify(args: VerifyArgs, context: &Context) -> Result<Ending> {
+    if args.no_wait {
+        return queue(&args, context).await;
+    }
     let (progress, cancel) = (context.progress.clone(), context.cancel.clone());
     let document = match args.subject() {
         Subject::File(path) => {
@@ -106,6 +115,22 @@ pub(super) async fn verify(args: VerifyArgs, context: &Context) -> Result<Ending
     Ok(document.exit().map_or(Ending::Good, Ending::Bad))
 }
 
+async fn queue(args: &VerifyArgs, context: &Context) -> Result<Ending> {
+    let subject = match args.subject() {
+        Subject::All => "all".into(),
+        Subject::Id(id) => id,
+        Subject::File(path) => {
+            return Err(Error::new(Code::Usage, "queue", path.display().to_string())
+                .because("the daemon verifies what is in stores")
+                .remedy("leave out --no-wait"));
+        }
+    };
+    let client = remote::needed(context, "queue verification").await?;
+    let task = Task::Verify { subject, store: context.store_names()?.into_iter().next() };
+    remote::queue(&client, &task, context).await?;
+    Ok(Ending::Good)
+}
+
 fn print_all(results: Vec<VerifyDocument>, context: &Context) -> Result<Ending> {
     let document = VerifyAllDocument { schema: SCHEMA, ok: results.iter().all(|r| r.ok), results };
     context.output.document(&document)?;
@@ -130,7 +155,7 @@ mod tests {
             // Tests run in the package's root.
             (Some("Cargo.toml"), Subject::File("Cargo.toml".into())),
         ] {
-            let args = VerifyArgs { subject: text.map(String::from), all: text.is_none() };
+            let args = VerifyArgs { subject: text.map(String::from), all: text.is_none(), no_wait: false };
             assert_eq!(args.subject(), expected);
         }
     }

@@ -12,7 +12,7 @@ use super::owner;
 use crate::catalog::Catalog;
 use crate::config::StoreSettings;
 use crate::error::{Code, Error, Exit, Result};
-use crate::fs::{Holder, Lock};
+use crate::fs::{Holder, Limits, Pending};
 use crate::host::user::Owner;
 use crate::snapshot::{state, stores};
 use crate::store::{KnownStores, LocalStore, Mode, Store};
@@ -70,17 +70,20 @@ async fn init(args: InitArgs, context: &Context) -> Result<Ending> {
         hand_over(&one, &owner)?;
         owner::go_on_as(&owner, &settings.paths.state, &[&one])?;
     }
+    let cancel = context.cancel.clone();
+    let limits = state::limits(&settings, &cancel);
     let document = aside(move || {
-        let dir = state::open_state(&settings)?;
+        let dir = state::open_state(&settings, &cancel)?;
         let node = state::node(&settings)?;
         // Whoever changes what is known of stores holds the lock.
-        let _lock = Lock::try_acquire(&dir, state::LOCK, &Holder::current("store init", node.as_str()))?
+        let _lock = state::try_lock((&dir, &limits), &Holder::current("store init", node.as_str()))?
             .into_lock("make store", &one.name)?;
-        let mut known = KnownStores::load(&dir)?;
-        let before = LocalStore::open(&stores::request(&one, Mode::Read), None).ok().map(|s| s.id().to_string());
-        let store = LocalStore::open(&stores::request(&one, Mode::Init), known.get(&one.path))?;
+        let mut known = state::load_known(&dir, &limits)?;
+        let open = |mode, known| LocalStore::begin_open(&stores::request(&one, mode), known, &limits)?.wait();
+        let before = open(Mode::Read, None).ok().map(|s| s.id().to_string());
+        let store = open(Mode::Init, known.get(&one.path))?;
         known.remember(&one.path, store.id(), None);
-        known.save(&dir)?;
+        state::save_known(&known, &dir, &limits)?;
         let created = before.as_deref() != Some(store.id());
         Ok(InitDocument {
             schema: SCHEMA,
@@ -105,15 +108,16 @@ fn hand_over(one: &StoreSettings, owner: &Owner) -> Result<()> {
 }
 
 async fn list(_args: ListArgs, context: &Context) -> Result<Ending> {
-    let (known, chosen) = known_and_chosen(context)?;
-    let rows = aside(move || Ok(chosen.iter().map(|one| row(one, &known)).collect()));
+    let (known, chosen, limits) = known_and_chosen(context)?;
+    let rows = aside(move || Ok(chosen.iter().map(|one| row(one, &known, &limits)).collect()));
     let document = ListDocument { schema: SCHEMA, stores: rows.await? };
     context.output.document(&document)?;
     Ok(Ending::Good)
 }
 
-fn row(one: &StoreSettings, known: &KnownStores) -> StoreRow {
-    let opened = LocalStore::open(&stores::request(one, Mode::Read), known.get(&one.path));
+fn row(one: &StoreSettings, known: &KnownStores, limits: &Limits) -> StoreRow {
+    let opening = LocalStore::begin_open(&stores::request(one, Mode::Read), known.get(&one.path), limits);
+    let opened = opening.and_then(Pending::wait);
     let space = opened.as_ref().ok().and_then(|s| s.space().ok().flatten());
     let state = match &opened {
         Ok(store) if store.id().is_empty() => State::Empty,
@@ -139,11 +143,11 @@ fn row(one: &StoreSettings, known: &KnownStores) -> StoreRow {
 
 async fn check(_args: CheckArgs, context: &Context) -> Result<Ending> {
     context.become_owner()?;
-    let (known, chosen) = known_and_chosen(context)?;
+    let (known, chosen, limits) = known_and_chosen(context)?;
     let results = aside(move || {
         let outcome = |one: &StoreSettings| {
             let mut checks = Vec::new();
-            let result = check_one(one, &known, &mut checks);
+            let result = check_one(one, (&known, &limits), &mut checks);
             let exit = result.as_ref().err().map(Error::exit);
             let error = result.as_ref().err().map(ErrorDocument::from);
             (exit, CheckResult { name: one.name.clone(), ok: error.is_none(), checks, error })
@@ -156,8 +160,9 @@ async fn check(_args: CheckArgs, context: &Context) -> Result<Ending> {
 }
 
 /// Each look is noted once it succeeded. An empty directory is only looked at: a check makes no store.
-fn check_one(one: &StoreSettings, known: &KnownStores, checks: &mut Vec<String>) -> Result<()> {
-    let read = LocalStore::open(&stores::request(one, Mode::Read), known.get(&one.path))?;
+fn check_one(one: &StoreSettings, (known, limits): (&KnownStores, &Limits), checks: &mut Vec<String>) -> Result<()> {
+    let open = |mode| LocalStore::begin_open(&stores::request(one, mode), known.get(&one.path), limits)?.wait();
+    let read = open(Mode::Read)?;
     if read.id().is_empty() {
         checks.push("empty, becomes a store on first use".into());
         return Ok(());
@@ -174,16 +179,19 @@ fn check_one(one: &StoreSettings, known: &KnownStores, checks: &mut Vec<String>)
         checks.push("newest manifest".into());
     }
     // Writes a file that never gets a name.
-    let write = LocalStore::open(&stores::request(one, Mode::Write), known.get(&one.path))?;
-    let staged = write.stage()?;
-    let failed = |e| Error::io("write to store", &one.name, e);
-    std::io::Write::write_all(&mut staged.file(), b"refloat store check").map_err(failed)?;
-    staged.file().sync_all().map_err(failed)?;
+    let write = open(Mode::Write)?;
+    let (staged, name) = (write.stage()?, one.name.clone());
+    staged.spend("write to", move |staged| {
+        let failed = |e| Error::io("write to store", &name, e);
+        std::io::Write::write_all(&mut staged.file(), b"refloat store check").map_err(failed)?;
+        staged.file().sync_all().map_err(failed)
+    })?;
     checks.push("write".into());
     Ok(())
 }
 
-fn known_and_chosen(context: &Context) -> Result<(KnownStores, Vec<StoreSettings>)> {
-    let known = stores::known(context.settings()?)?;
-    Ok((known, context.stores()?.into_iter().cloned().collect()))
+fn known_and_chosen(context: &Context) -> Result<(KnownStores, Vec<StoreSettings>, Limits)> {
+    let limits = state::limits(context.settings()?, &context.cancel);
+    let known = stores::known(context.settings()?, &limits)?;
+    Ok((known, context.stores()?.into_iter().cloned().collect(), limits))
 }

@@ -146,7 +146,8 @@ pub async fn retire(args: RetireArgs, context: &Context) -> Result<Ending> {
     let names = context.store_names()?;
     context.become_owner()?;
     let mode = if args.dry_run { Mode::Read } else { Mode::Remove };
-    let stores = OpenStores::open(&settings, &names, known(&settings)?, mode)?.or_any_failure()?;
+    let limits = state::limits(&settings, &context.cancel);
+    let stores = OpenStores::open(&settings, &names, known(&settings, &limits)?, mode, &limits)?.or_any_failure()?;
     let node = state::node(&settings)?;
     let (looking, progress) = (what.clone(), context.progress.clone());
     let (stores, all, settings, node, parts) = aside(move || {

@@ -16,6 +16,7 @@ use super::work::{Undone, Works};
 use crate::config::Settings;
 use crate::error::Result;
 use crate::snapshot::progress::Progress;
+use crate::snapshot::state;
 use crate::snapshot::stores::{OpenStores, known};
 use crate::store::Mode;
 
@@ -45,6 +46,9 @@ impl Works for Real {
     }
 
     fn clock_jump(&self, settings: &Settings, now: Timestamp) -> Result<Option<i64>> {
-        Ok(OpenStores::open(settings, &[String::new()], known(settings)?, Mode::Read)?.clock_jump(now))
+        let limits = state::limits(settings, &CancellationToken::new());
+        let known = known(settings, &limits)?;
+        // What this node remembers is enough: no store is opened for it.
+        Ok(OpenStores::open(settings, &[String::new()], known, Mode::Read, &limits)?.clock_jump(now))
     }
 }

@@ -19,7 +19,9 @@ const TRIES: usize = 3;
 pub fn run(settings: &Settings, store: &str, progress: &dyn Progress, cancel: &CancellationToken) -> Result<Outcome> {
     let node = state::node(settings)?;
     let names = [store.to_string()];
-    let opened = OpenStores::open(settings, &names, known(settings)?, Mode::Remove)?.or_any_failure()?;
+    let limits = state::limits(settings, cancel);
+    let known = known(settings, &limits)?;
+    let opened = OpenStores::open(settings, &names, known, Mode::Remove, &limits)?.or_any_failure()?;
     let all = opened.beside(settings)?;
     let Some(one) = opened.good().next() else {
         return Err(Error::new(Code::NotFound, "find store", store)

@@ -1,5 +1,7 @@
 //! What a store holds, as the status tells it.
 
+use tokio_util::sync::CancellationToken;
+
 use crate::catalog::{Catalog, LineageId, Node, Shown, State};
 use crate::config::{Scope, Settings, StoreSettings};
 use crate::engine::event::{Newest, Survey};
@@ -22,7 +24,9 @@ pub fn survey(settings: &Settings, store: &StoreSettings) -> Survey {
 fn look(settings: &Settings, store: &StoreSettings) -> Result<Survey> {
     let node = state::node(settings)?;
     let names = [store.name.clone()];
-    let stores = OpenStores::open(settings, &names, known(settings)?, Mode::Read)?.or_any_failure()?;
+    let limits = state::limits(settings, &CancellationToken::new());
+    let known = known(settings, &limits)?;
+    let stores = OpenStores::open(settings, &names, known, Mode::Read, &limits)?.or_any_failure()?;
     let mut survey = Survey::Good { snapshots: 0, used: 0, free: None, total: None, newest: None, own: None };
     for opened in stores.good() {
         survey = read(&stores, opened, &node)?;

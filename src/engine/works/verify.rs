@@ -21,7 +21,7 @@ pub fn run(
 ) -> Result<Outcome> {
     let node = state::node(settings)?;
     let only: Vec<String> = store.map(String::from).into_iter().collect();
-    let stores = OpenStores::for_reading(settings, &only)?;
+    let stores = OpenStores::for_reading(settings, &only, cancel)?;
     stores.failed().iter().for_each(|(name, error)| progress.warn(&format!("store {name}: {}", error.line())));
     let (mut checked, mut damaged, mut failed) = (0u64, Vec::new(), Vec::new());
     let mut count = |copies: Copies| {

@@ -9,8 +9,9 @@ use crate::catalog::{Manifest, Place, Placement, Shown};
 use crate::error::Result;
 use crate::snapshot::pin::{self, Mark};
 use crate::snapshot::publish::{Publication, StoreOutcome};
+use crate::snapshot::state::{load_known, save_known};
 use crate::snapshot::stores::{OpenStores, Opened};
-use crate::store::{KnownStores, Store};
+use crate::store::Store;
 
 /// Why an import is pinned.
 const PIN_REASON: &str = "imported with --pin";
@@ -83,11 +84,11 @@ impl Work {
 
     /// Notes which stores were seen. Lineage and newest snapshot stay: an import is neither.
     pub(super) fn remember(&self, stores: &OpenStores, holders: &[String]) {
-        let noted = KnownStores::load(&self.state).and_then(|mut known| {
+        let noted = load_known(&self.state, &self.limits).and_then(|mut known| {
             let held = stores.good().filter(|s| holders.contains(&s.name));
             let new: Vec<&Opened> = held.filter(|s| known.get(&s.settings.path).is_none()).collect();
             new.iter().for_each(|s| known.remember(&s.settings.path, s.store.id(), None));
-            if new.is_empty() { Ok(()) } else { known.save(&self.state) }
+            if new.is_empty() { Ok(()) } else { save_known(&known, &self.state, &self.limits) }
         });
         if let Err(error) = noted {
             self.progress.warn(&error.line());

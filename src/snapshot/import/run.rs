@@ -15,15 +15,16 @@ use crate::config::Settings;
 use crate::crash;
 use crate::error::{Code, Error, Result};
 use crate::format::check::{Content, Options};
-use crate::fs::Dir;
+use crate::fs::{Dir, Limits};
 use crate::snapshot::capture::Sunk;
 use crate::snapshot::evidence;
 use crate::snapshot::judge::{Judgement, Object, Trailer, judge, split};
 use crate::snapshot::progress::Progress;
 use crate::snapshot::publish::Publication;
 use crate::snapshot::record::{self, ImportFacts};
-use crate::snapshot::state::{lock_for, node, open_state};
+use crate::snapshot::state::{limits, lock_for, node, open_state};
 use crate::snapshot::stores::OpenStores;
+use crate::store::LocalStore;
 
 /// Findings that are named one by one.
 const SHOWN: usize = 20;
@@ -38,14 +39,14 @@ pub async fn import(
     cancel: &CancellationToken,
 ) -> Result<Outcome> {
     let node = node(settings)?;
-    let state = open_state(settings)?;
-    let patience = settings.snapshot.max_duration;
+    let state = open_state(settings, cancel)?;
+    let (patience, limits) = (settings.snapshot.max_duration, limits(settings, cancel));
     // What a take and an import find out about space and leftovers holds only while the other does nothing.
     let (what, called) = ("import snapshot on", "snapshot import");
-    let _lock = lock_for(what, called, &state, &node, patience, &*progress, cancel).await?;
-    let stores = OpenStores::for_writing(settings, &request.stores, &state)?;
+    let _lock = lock_for(what, called, (&state, &limits), &node, patience, &*progress, cancel).await?;
+    let stores = OpenStores::for_writing(settings, &request.stores, &state, cancel)?;
     let options = Options { wanted_key: evidence::namespace_key(&settings.etcd.prefix), ..Options::default() };
-    let work = Work { request: request.clone(), node, state, progress, cancel: cancel.clone(), options };
+    let work = Work { request: request.clone(), node, state, limits, progress, cancel: cancel.clone(), options };
     tokio::task::spawn_blocking(move || work.run(stores, source))
         .await
         .map_err(|e| Error::new(Code::Internal, "import snapshot", "").because(e))?
@@ -56,6 +57,7 @@ pub(super) struct Work {
     pub(super) request: ImportRequest,
     pub(super) node: Node,
     pub(super) state: Dir,
+    pub(super) limits: Limits,
     pub(super) progress: Arc<dyn Progress>,
     cancel: CancellationToken,
     options: Options,
@@ -101,7 +103,7 @@ impl Work {
         };
         crash::point!("import::copied");
         self.progress.step("verify stored");
-        let (object, judged) = self.read_back(&sunk, &found)?;
+        let (object, judged) = self.read_back(&sunk, &home.store, &found)?;
         crash::point!("import::read_back");
         self.canceled()?;
         self.progress.step("publish");
@@ -185,9 +187,9 @@ impl Work {
     }
 
     /// The stored bytes must be those of the file, and as sound.
-    fn read_back(&self, sunk: &Sunk, found: &Found) -> Result<(Object, Judgement)> {
+    fn read_back(&self, sunk: &Sunk, store: &LocalStore, found: &Found) -> Result<(Object, Judgement)> {
         let on = "the stored import";
-        let object = copy::written(sunk, on)?;
+        let object = copy::written(sunk, store, on)?;
         let judged = judge(&object, on, self.options.clone(), &*self.progress, &self.cancel)?;
         if let Some(damage) = judged.findings.iter().find(|f| f.check == "frame") {
             return Err(Error::new(Code::Io, "read back", on)

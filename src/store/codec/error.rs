@@ -42,8 +42,12 @@ impl CodecError {
 
     /// `DataInvalid`, or `Io` if the bytes could not be had at all.
     pub fn into_error(self, what: &str, on: &str) -> Error {
-        let code = if matches!(self, CodecError::Read { .. }) { Code::Io } else { Code::DataInvalid };
-        Error::new(code, what, on).because(self)
+        match self {
+            CodecError::Read { offset, source } => {
+                Error::io(format!("read at offset {offset} of"), on, source).during(what, on)
+            }
+            damage => Error::new(Code::DataInvalid, what, on).because(damage),
+        }
     }
 }
 

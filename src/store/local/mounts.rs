@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use super::super::{KnownStores, MARKER, Mode, OpenStore, list_all};
+use super::super::{KnownStores, MARKER, Mode, OpenStore, PlainFile, list_all};
 use super::*;
 use crate::fs::is_out_of_space as full;
 

@@ -203,7 +203,7 @@ fn a_large_object_is_written_read_back_and_then_named() {
     let mut writer = FrameWriter::new(staged.file(), LEVEL).unwrap();
     writer.write_all(&plain).unwrap();
     let (written, _) = writer.finish(&[]).unwrap();
-    let framed = Framed::open(Arc::new(PlainFile::staged(&staged).unwrap()) as Arc<dyn ReadAt>).unwrap();
+    let framed = Framed::open(Arc::new(store.read_back(&staged, "x").unwrap()) as Arc<dyn ReadAt>).unwrap();
     assert_eq!((framed.plain_len(), framed.stored_len()), (written.plain_bytes, written.stored_bytes));
     assert_eq!(list_all(&store).unwrap(), []);
     store.publish(staged, "l/snapshots/x.db.zst").unwrap();

@@ -73,6 +73,11 @@ impl Machine {
         }
     }
 
+    /// The node's systemd, as this machine numbers it.
+    pub fn leader(&self) -> u32 {
+        self.leader
+    }
+
     /// A program in the node, as root.
     pub fn command(&self, args: &[&str]) -> Run {
         let leader = self.leader.to_string();

@@ -28,7 +28,7 @@ pub use packages::Packages;
 /// The id of the test process follows.
 const TREE_PREFIX: &str = "refloat-node-";
 /// For what a node is expected to come to by itself.
-const PATIENCE: Duration = Duration::from_secs(90);
+const PATIENCE: Duration = Duration::from_secs(180);
 
 /// A booted node. Everything in it runs as root unless something else is asked for.
 pub struct SystemdNode {
@@ -88,6 +88,11 @@ impl SystemdNode {
         self.command(args).run()
     }
 
+    /// The address of the node's D-Bus, for a client on this machine.
+    pub fn bus(&self) -> String {
+        format!("unix:path=/proc/{}/root/run/dbus/system_bus_socket", self.machine().leader())
+    }
+
     /// A program of this machine in the node's network.
     pub fn in_network(&self, program: &Path) -> Run {
         self.machine().in_network(program)
@@ -119,7 +124,7 @@ impl SystemdNode {
     #[track_caller]
     pub fn install(&self, deb: &Path) -> String {
         self.copy_in(deb, "/var/tmp/package.deb", "0644");
-        let said = self.command(&["dpkg", "--install", "/var/tmp/package.deb"]).timeout(PATIENCE * 4).run();
+        let said = self.command(&["dpkg", "--install", "/var/tmp/package.deb"]).timeout(PATIENCE * 2).run();
         said.ok()
     }
 

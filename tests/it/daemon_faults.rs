@@ -1,0 +1,162 @@
+//! What is wrong around the daemon: it stays up, says so in status and sentence, and recovers by itself.
+
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::Value;
+
+use crate::bed::{Cluster, Daemon, Line, Refloat, SmallDisk};
+use crate::taking::{listed, text};
+
+const OFTEN: &str = "[snapshot]\nevery = \"10s\"\nshift = \"0s\"\n";
+
+fn hup(daemon: &Daemon<'_>) {
+    let pid = i32::try_from(daemon.process().pid()).expect("a process id");
+    kill(Pid::from_raw(pid), Signal::SIGHUP).expect("signal an own child");
+}
+
+fn trouble<'s>(status: &'s Value, about: &str) -> Option<&'s Value> {
+    status["troubles"].as_array().into_iter().flatten().find(|t| t["about"] == about)
+}
+
+#[test]
+fn etcd_dies_and_comes_back() {
+    let mut cluster = Cluster::start(Line::V36);
+    let refloat = Refloat::new(cluster.node(0)).config(OFTEN);
+    cluster.node_mut(0).kill();
+    let daemon = Daemon::start(&refloat);
+    let status = daemon.status_when("it is said", |s| trouble(s, "etcd").is_some());
+    assert_eq!(trouble(&status, "etcd").expect("it")["error"]["code"], "member-gone", "{status}");
+    assert!(text(&status, "summary").starts_with("etcd: "), "{status}");
+    assert_eq!(status["recovery_point"]["revisions"], Value::Null);
+    cluster.node_mut(0).restart();
+    let status = daemon.status_when("it recovers", |s| s["stores"][0]["snapshots"].as_u64() >= Some(1));
+    assert!(status["last_verified"].is_string(), "{status}");
+    daemon.status_when("nothing is wrong any more", |s| trouble(s, "etcd").is_none());
+    daemon.stop();
+}
+
+#[test]
+fn a_broken_configuration_is_refused_and_the_old_one_stays() {
+    let cluster = Cluster::start(Line::V36);
+    let refloat = Refloat::new(cluster.node(0)).config("[snapshot]\nschedule = \"0 0 1 1 *\"\n");
+    let daemon = Daemon::start(&refloat);
+    let good = std::fs::read_to_string(refloat.config_file()).expect("read it");
+    for broken in [good.replace("schedule =", "shedule ="), good.replace("/state\"", "/other\"")] {
+        std::fs::write(refloat.config_file(), &broken).expect("write it");
+        hup(&daemon);
+        std::fs::write(refloat.dir().join("good.toml"), &good).expect("write it");
+        let status = daemon.wait("it is refused", || {
+            let config = refloat.dir().join("good.toml").display().to_string();
+            let output = crate::bed::Run::new(env!("CARGO_BIN_EXE_refloat"))
+                .args(["--config", &config, "-o", "json", "status"])
+                .run();
+            output.success().then(|| output.json()).filter(|s| trouble(s, "configuration").is_some())
+        });
+        assert_eq!(status["schedules"][0]["expression"], "0 0 1 1 *", "{status}");
+        std::fs::write(refloat.config_file(), good.replace("0 0 1 1 *", "0 0 2 2 *")).expect("write it");
+        hup(&daemon);
+        daemon.status_when("a good one is taken up", |s| {
+            trouble(s, "configuration").is_none() && s["schedules"][0]["expression"] == "0 0 2 2 *"
+        });
+        std::fs::write(refloat.config_file(), &good).expect("write it");
+        hup(&daemon);
+        daemon.status_when("and the first again", |s| s["schedules"][0]["expression"] == "0 0 1 1 *");
+    }
+    daemon.stop();
+}
+
+#[test]
+fn missing_certificates_are_named_and_taken_up_when_they_come() {
+    let cluster = Cluster::builder(Line::V36).tls(true).start();
+    let refloat = Refloat::new(cluster.node(0)).config(OFTEN);
+    let key = &cluster.pki().expect("a PKI").client.key;
+    let aside = key.with_extension("aside");
+    std::fs::rename(key, &aside).expect("move the key away");
+    let daemon = Daemon::start(&refloat);
+    let status = daemon.status_when("it is said", |s| trouble(s, "certificates").is_some());
+    let line = trouble(&status, "certificates").expect("it").to_string();
+    assert!(line.contains("key_file"), "{line}");
+    std::fs::rename(&aside, key).expect("move it back");
+    daemon.status_when("it recovers", |s| s["stores"][0]["snapshots"].as_u64() >= Some(1));
+    daemon.status_when("nothing is wrong any more", |s| trouble(s, "certificates").is_none());
+}
+
+#[test]
+fn a_full_disk_of_the_state_stops_no_snapshot() {
+    if crate::bed::skip_unless_root("a small file system for the state directory") {
+        return;
+    }
+    let cluster = Cluster::start(Line::V36);
+    let disk = SmallDisk::new(8 << 20);
+    let refloat = Refloat::new(cluster.node(0)).config(OFTEN);
+    let config = std::fs::read_to_string(refloat.config_file()).expect("read it");
+    let config = config.replace(&refloat.state().display().to_string(), &disk.path().display().to_string());
+    std::fs::write(refloat.config_file(), config).expect("write it");
+    let daemon = Daemon::start(&refloat);
+    daemon.status_when("the first one is there", |s| s["stores"][0]["snapshots"] == 1);
+    // To the last byte; the ledger has some room of its own, and it takes long to use that up.
+    let _ = std::fs::write(disk.path().join("fill"), vec![1u8; 16 << 20]);
+    let before = listed(&refloat, &[]).len();
+    daemon.status_when("more come all the same", |s| s["stores"][0]["snapshots"].as_u64() > Some(before as u64));
+    std::fs::remove_file(disk.path().join("fill")).expect("remove it");
+    let status = daemon.status_when("the ledger is well", |s| s["ledger"]["state"] == "good");
+    assert!(status["last_verified"].is_string());
+    daemon.stop();
+}
+
+#[test]
+fn a_stale_socket_is_replaced_and_a_second_daemon_refused() {
+    let cluster = Cluster::start(Line::V36);
+    let refloat = Refloat::new(cluster.node(0)).config("[snapshot]\nschedule = \"0 0 1 1 *\"\n");
+    let first = Daemon::start(&refloat);
+    let second = refloat.command(&["daemon"]).run();
+    assert_eq!(second.code, Some(75), "{second}");
+    assert!(second.stderr.contains("another daemon listens there"), "{second}");
+    first.process().kill();
+    assert!(first.socket().exists());
+    let third = Daemon::start(&refloat);
+    third.stop();
+    assert!(!refloat.dir().join("run/control.sock").exists());
+}
+
+#[test]
+fn two_daemons_cannot_share_a_state_directory() {
+    let cluster = Cluster::start(Line::V36);
+    let refloat = Refloat::new(cluster.node(0)).config("[snapshot]\nschedule = \"0 0 1 1 *\"\n");
+    let _first = Daemon::start(&refloat);
+    let other = std::fs::read_to_string(refloat.config_file()).expect("read it").replace("/run\"", "/elsewhere\"");
+    let file = refloat.dir().join("other.toml");
+    std::fs::write(&file, other).expect("write it");
+    let refused = crate::bed::Run::new(env!("CARGO_BIN_EXE_refloat"))
+        .args(["--config", &file.display().to_string(), "daemon"])
+        .timeout(Duration::from_secs(30))
+        .run();
+    assert_eq!(refused.code, Some(75), "{refused}");
+    assert!(refused.stderr.contains("held by refloat daemon"), "{refused}");
+}
+
+/// A disk that takes nothing: said, no job begins, and everything goes on when it thaws.
+#[test]
+fn a_frozen_state_directory_is_said_and_thaws() {
+    if crate::bed::skip_unless_root("a file system that can be frozen") {
+        return;
+    }
+    let cluster = Cluster::start(Line::V36);
+    let disk = crate::bed::FreezableDisk::new(64);
+    let refloat = Refloat::new(cluster.node(0)).config(OFTEN);
+    let config = std::fs::read_to_string(refloat.config_file()).expect("read it");
+    let config = config.replace(&refloat.state().display().to_string(), &disk.path().display().to_string());
+    std::fs::write(refloat.config_file(), config).expect("write it");
+    let daemon = Daemon::start(&refloat);
+    daemon.status_when("the first one is there", |s| s["stores"][0]["snapshots"] == 1);
+    let frozen = disk.freeze();
+    let status = daemon.status_when("it is said", |s| s["ledger"]["state"] == "silent");
+    assert!(text(&status, "summary").contains("the ledger is silent"), "{status}");
+    drop(frozen);
+    let before = status["stores"][0]["snapshots"].as_u64();
+    daemon
+        .status_when("it goes on", |s| s["ledger"]["state"] == "good" && s["stores"][0]["snapshots"].as_u64() > before);
+    daemon.stop();
+}

@@ -30,9 +30,9 @@ pub use prepare::{Prepared, prepare};
 /// Below the root; also what messages name.
 pub const FRAGMENT: &str = "/etc/refloat/conf.d/10-discovered.toml";
 /// Credentials and stores of the service.
-pub const SERVICE_DROP_IN: &str = "/etc/systemd/system/refloat.service.d/10-setup.conf";
+pub const SERVICE_DROP_IN: &str = "/etc/systemd/system/refloat.service.d/10-refloat-setup.conf";
 /// The certificate files that are watched.
-pub const CERTS_DROP_IN: &str = "/etc/systemd/system/refloat-certs.path.d/10-setup.conf";
+pub const CERTS_DROP_IN: &str = "/etc/systemd/system/refloat-certs.path.d/10-refloat-setup.conf";
 
 pub const SERVICE: &str = "refloat.service";
 pub const CERTS: &str = "refloat-certs.path";

@@ -38,6 +38,7 @@ mod ledger;
 mod listing;
 mod locks;
 mod many_keys;
+mod node_again;
 mod node_bed;
 mod node_daemon;
 mod node_package;

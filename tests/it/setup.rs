@@ -11,8 +11,8 @@ use crate::bed::{Cluster, Line, skip_unless_root};
 use crate::nodes::Node;
 
 const FRAGMENT: &str = "etc/refloat/conf.d/10-discovered.toml";
-const SERVICE: &str = "etc/systemd/system/refloat.service.d/10-setup.conf";
-const CERTS: &str = "etc/systemd/system/refloat-certs.path.d/10-setup.conf";
+const SERVICE: &str = "etc/systemd/system/refloat.service.d/10-refloat-setup.conf";
+const CERTS: &str = "etc/systemd/system/refloat-certs.path.d/10-refloat-setup.conf";
 
 /// With the units that the package brings, and a state directory of its user.
 fn installed(tree: &str) -> Node {
@@ -156,7 +156,7 @@ fn another_certificate_is_taken_over_by_the_next_run() {
     node.remove("etc/kubernetes/pki/etcd/healthcheck-client.crt");
     let (planned, code) = dry(&node);
     assert_eq!(code, Some(2));
-    let change = said(&planned, "changes", "10-setup.conf");
+    let change = said(&planned, "changes", "10-refloat-setup.conf");
     assert!(change["before"].as_str().is_some_and(|text| text.contains("healthcheck-client")), "{change}");
     assert!(change["after"].as_str().is_some_and(|text| text.contains("apiserver-etcd-client")), "{change}");
     said(&planned, "changes", "systemctl restart refloat.service");

@@ -18,7 +18,10 @@ impl Window {
     pub(super) fn parse(text: &str) -> Option<Window> {
         let time = |part: &str| -> Option<Time> {
             let (hour, minute) = part.split_once(':')?;
-            let digits = |text: &str| (text.len() == 2).then(|| text.parse::<i8>().ok()).flatten();
+            let digits = |text: &str| {
+                let whole = text.len() == 2 && text.bytes().all(|b| b.is_ascii_digit());
+                whole.then(|| text.parse::<i8>().ok()).flatten()
+            };
             Time::new(digits(hour)?, digits(minute)?, 0, 0).ok()
         };
         let (from, to) = text.split_once('-')?;

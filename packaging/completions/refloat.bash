@@ -28,6 +28,9 @@ _refloat() {
             refloat,db)
                 cmd="refloat__subcmd__db"
                 ;;
+            refloat,discover)
+                cmd="refloat__subcmd__discover"
+                ;;
             refloat,jobs)
                 cmd="refloat__subcmd__jobs"
                 ;;
@@ -36,6 +39,9 @@ _refloat() {
                 ;;
             refloat,schedule)
                 cmd="refloat__subcmd__schedule"
+                ;;
+            refloat,setup)
+                cmd="refloat__subcmd__setup"
                 ;;
             refloat,snapshot)
                 cmd="refloat__subcmd__snapshot"
@@ -140,7 +146,7 @@ _refloat() {
 
     case "${cmd}" in
         refloat)
-            opts="-o -q -v -h -V --output --config --store --quiet --verbose --no-color --progress --help --version status snapshot prune jobs schedule store db config daemon completions"
+            opts="-o -q -v -h -V --output --config --store --quiet --verbose --no-color --progress --help --version status snapshot prune jobs schedule store db discover setup config daemon completions"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -613,6 +619,44 @@ _refloat() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        refloat__subcmd__discover)
+            opts="-o -q -v -h --root --output --config --store --quiet --verbose --no-color --progress --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --root)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --output)
+                    COMPREPLY=($(compgen -W "table json jsonl" -- "${cur}"))
+                    return 0
+                    ;;
+                -o)
+                    COMPREPLY=($(compgen -W "table json jsonl" -- "${cur}"))
+                    return 0
+                    ;;
+                --config)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --store)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --progress)
+                    COMPREPLY=($(compgen -W "auto none jsonl" -- "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         refloat__subcmd__jobs)
             opts="-o -q -v -h --output --config --store --quiet --verbose --no-color --progress --help list show wait cancel"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
@@ -784,7 +828,7 @@ _refloat() {
             return 0
             ;;
         refloat__subcmd__prune)
-            opts="-o -q -v -h --dry-run --yes --plan --trust-clock --output --config --store --quiet --verbose --no-color --progress --help"
+            opts="-o -q -v -h --dry-run --yes --plan --trust-clock --no-wait --output --config --store --quiet --verbose --no-color --progress --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -980,6 +1024,44 @@ _refloat() {
                 return 0
             fi
             case "${prev}" in
+                --output)
+                    COMPREPLY=($(compgen -W "table json jsonl" -- "${cur}"))
+                    return 0
+                    ;;
+                -o)
+                    COMPREPLY=($(compgen -W "table json jsonl" -- "${cur}"))
+                    return 0
+                    ;;
+                --config)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --store)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --progress)
+                    COMPREPLY=($(compgen -W "auto none jsonl" -- "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        refloat__subcmd__setup)
+            opts="-o -q -v -h --dry-run --root --output --config --store --quiet --verbose --no-color --progress --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --root)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --output)
                     COMPREPLY=($(compgen -W "table json jsonl" -- "${cur}"))
                     return 0
@@ -1354,7 +1436,7 @@ _refloat() {
             return 0
             ;;
         refloat__subcmd__snapshot__subcmd__verify)
-            opts="-o -q -v -h --all --output --config --store --quiet --verbose --no-color --progress --help"
+            opts="-o -q -v -h --all --no-wait --output --config --store --quiet --verbose --no-color --progress --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

@@ -44,6 +44,8 @@ complete -c refloat -n "__fish_refloat_needs_command" -f -a "jobs" -d 'What the 
 complete -c refloat -n "__fish_refloat_needs_command" -f -a "schedule" -d 'When the daemon takes snapshots'
 complete -c refloat -n "__fish_refloat_needs_command" -f -a "store" -d 'Places for backups'
 complete -c refloat -n "__fish_refloat_needs_command" -f -a "db" -d 'Read etcd database files, with or without trailer, plain or zstd; never writes'
+complete -c refloat -n "__fish_refloat_needs_command" -f -a "discover" -d 'What runs on this node, read from its files: etcd, the apiserver, their certificates'
+complete -c refloat -n "__fish_refloat_needs_command" -f -a "setup" -d 'Write what was found into the configuration, hand over the credentials, start the services'
 complete -c refloat -n "__fish_refloat_needs_command" -f -a "config" -d 'Check and show the configuration'
 complete -c refloat -n "__fish_refloat_needs_command" -f -a "daemon" -d 'Run the service: schedules, jobs, control socket'
 complete -c refloat -n "__fish_refloat_needs_command" -f -a "completions" -d 'Print a completion script for a shell'
@@ -135,6 +137,7 @@ complete -c refloat -n "__fish_refloat_using_subcommand snapshot; and __fish_see
 none\t'Warnings alone'
 jsonl\t'One JSON line per step, at most two per second within one'"
 complete -c refloat -n "__fish_refloat_using_subcommand snapshot; and __fish_seen_subcommand_from verify" -l all -d 'Every snapshot of this cluster'
+complete -c refloat -n "__fish_refloat_using_subcommand snapshot; and __fish_seen_subcommand_from verify" -l no-wait -d 'Queue it in the daemon and return at once; not for a file'
 complete -c refloat -n "__fish_refloat_using_subcommand snapshot; and __fish_seen_subcommand_from verify" -s q -l quiet -d 'Show warnings and errors only'
 complete -c refloat -n "__fish_refloat_using_subcommand snapshot; and __fish_seen_subcommand_from verify" -s v -l verbose -d 'Say more on standard error; twice for details'
 complete -c refloat -n "__fish_refloat_using_subcommand snapshot; and __fish_seen_subcommand_from verify" -l no-color -d 'No colours; NO_COLOR in the environment does the same'
@@ -219,6 +222,7 @@ jsonl\t'One JSON line per step, at most two per second within one'"
 complete -c refloat -n "__fish_refloat_using_subcommand prune" -l dry-run -d 'Show what would be removed, and remove nothing'
 complete -c refloat -n "__fish_refloat_using_subcommand prune" -l yes -d 'Do not ask'
 complete -c refloat -n "__fish_refloat_using_subcommand prune" -l trust-clock -d 'Go on although the clock is in doubt: you have looked, and it is right'
+complete -c refloat -n "__fish_refloat_using_subcommand prune" -l no-wait -d 'Queue it in the daemon, one job a store, and return at once: by the rules, as after each snapshot'
 complete -c refloat -n "__fish_refloat_using_subcommand prune" -s q -l quiet -d 'Show warnings and errors only'
 complete -c refloat -n "__fish_refloat_using_subcommand prune" -s v -l verbose -d 'Say more on standard error; twice for details'
 complete -c refloat -n "__fish_refloat_using_subcommand prune" -l no-color -d 'No colours; NO_COLOR in the environment does the same'
@@ -523,6 +527,33 @@ complete -c refloat -n "__fish_refloat_using_subcommand db; and __fish_seen_subc
 complete -c refloat -n "__fish_refloat_using_subcommand db; and __fish_seen_subcommand_from diff" -s v -l verbose -d 'Say more on standard error; twice for details'
 complete -c refloat -n "__fish_refloat_using_subcommand db; and __fish_seen_subcommand_from diff" -l no-color -d 'No colours; NO_COLOR in the environment does the same'
 complete -c refloat -n "__fish_refloat_using_subcommand db; and __fish_seen_subcommand_from diff" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c refloat -n "__fish_refloat_using_subcommand discover" -l root -d 'Look below this directory instead of /' -r -F
+complete -c refloat -n "__fish_refloat_using_subcommand discover" -s o -l output -d 'Form of the result on standard output, and of errors on standard error' -r -f -a "table\t'For people'
+json\t'One document'
+jsonl\t'One line per element'"
+complete -c refloat -n "__fish_refloat_using_subcommand discover" -l config -d 'Read this configuration file alone, instead of /etc/refloat/refloat.toml and conf.d' -r -F
+complete -c refloat -n "__fish_refloat_using_subcommand discover" -l store -d 'Only this store' -r
+complete -c refloat -n "__fish_refloat_using_subcommand discover" -l progress -d 'How progress is shown on standard error' -r -f -a "auto\t'A bar on a terminal, plain lines elsewhere'
+none\t'Warnings alone'
+jsonl\t'One JSON line per step, at most two per second within one'"
+complete -c refloat -n "__fish_refloat_using_subcommand discover" -s q -l quiet -d 'Show warnings and errors only'
+complete -c refloat -n "__fish_refloat_using_subcommand discover" -s v -l verbose -d 'Say more on standard error; twice for details'
+complete -c refloat -n "__fish_refloat_using_subcommand discover" -l no-color -d 'No colours; NO_COLOR in the environment does the same'
+complete -c refloat -n "__fish_refloat_using_subcommand discover" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c refloat -n "__fish_refloat_using_subcommand setup" -l root -d 'Set up the node below this directory instead of /' -r -F
+complete -c refloat -n "__fish_refloat_using_subcommand setup" -s o -l output -d 'Form of the result on standard output, and of errors on standard error' -r -f -a "table\t'For people'
+json\t'One document'
+jsonl\t'One line per element'"
+complete -c refloat -n "__fish_refloat_using_subcommand setup" -l config -d 'Read this configuration file alone, instead of /etc/refloat/refloat.toml and conf.d' -r -F
+complete -c refloat -n "__fish_refloat_using_subcommand setup" -l store -d 'Only this store' -r
+complete -c refloat -n "__fish_refloat_using_subcommand setup" -l progress -d 'How progress is shown on standard error' -r -f -a "auto\t'A bar on a terminal, plain lines elsewhere'
+none\t'Warnings alone'
+jsonl\t'One JSON line per step, at most two per second within one'"
+complete -c refloat -n "__fish_refloat_using_subcommand setup" -l dry-run -d 'Show what would be done, and do nothing'
+complete -c refloat -n "__fish_refloat_using_subcommand setup" -s q -l quiet -d 'Show warnings and errors only'
+complete -c refloat -n "__fish_refloat_using_subcommand setup" -s v -l verbose -d 'Say more on standard error; twice for details'
+complete -c refloat -n "__fish_refloat_using_subcommand setup" -l no-color -d 'No colours; NO_COLOR in the environment does the same'
+complete -c refloat -n "__fish_refloat_using_subcommand setup" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c refloat -n "__fish_refloat_using_subcommand config; and not __fish_seen_subcommand_from check show" -s o -l output -d 'Form of the result on standard output, and of errors on standard error' -r -f -a "table\t'For people'
 json\t'One document'
 jsonl\t'One line per element'"

@@ -23,9 +23,18 @@ use crate::status::{Facts, Job, Status, render};
 /// The daemon whose state directory is the configured one. `None` when none runs.
 pub(super) async fn daemon(context: &Context) -> Result<Option<Client>> {
     let paths = &context.settings()?.paths;
-    let found = Client::connect(&paths.runtime.join(SOCKET)).await?;
+    let found = match Client::connect(&paths.runtime.join(SOCKET)).await {
+        // Whoever owns the state directory may ask its daemon: this socket is another one's.
+        Err(error) if error.code() == Code::Permission && is_own(&paths.state) => None,
+        found => found?,
+    };
     // Another one's: this configuration has a state directory of its own.
     Ok(found.filter(|(_, daemon)| std::path::Path::new(&daemon.state) == paths.state).map(|(client, _)| client))
+}
+
+fn is_own(state: &std::path::Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    std::fs::metadata(state).is_ok_and(|meta| meta.uid() == nix::unistd::geteuid().as_raw())
 }
 
 /// The daemon, or why it is needed.

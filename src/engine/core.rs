@@ -36,6 +36,8 @@ pub const SNAPSHOT: &str = "snapshot";
 const TICK: Duration = Duration::from_secs(10);
 /// A ledger file of this size gives way to a new one that begins with what is known.
 const ROTATE_AT: u64 = 4 << 20;
+/// The tag of a snapshot whose intent could not be recorded.
+pub const LEDGER_FULL: &str = "ledger-full";
 /// Commands that wait.
 const QUEUE: usize = 64;
 
@@ -343,10 +345,8 @@ impl<W: Works> Engine<W> {
                             if needs {
                                 self.starting.retain(|starting| *starting != id);
                             } else {
-                                let at = pending.at;
-                                let event = pending.event.clone();
-                                self.durable(pending, now);
-                                kept.push(Pending { event, at, after: After::Nothing });
+                                self.start(id, &pending.event, false, now);
+                                kept.push(Pending { after: After::Nothing, ..pending });
                             }
                         }
                         After::Tell(_) | After::Nothing => kept.push(pending),
@@ -363,18 +363,24 @@ impl<W: Works> Engine<W> {
         match pending.after {
             After::Nothing => {}
             After::Tell(reply) => drop(reply.send(())),
-            After::Start(id) => {
-                self.starting.retain(|starting| *starting != id);
-                // It may have been canceled while its intent was written.
-                if self.record.phase(id) != Some(Phase::Queued) || self.drain.is_some() {
-                    return;
-                }
-                self.apply(&pending.event, now);
-                let Some(known) = self.record.jobs.get(&id) else { return };
-                let (task, allowed) = (known.job.task.clone(), self.allowed(id));
-                self.jobs.start(id, task, allowed, &self.parts.works, &self.parts.settings, &self.reports.0);
-            }
+            After::Start(id) => self.start(id, &pending.event, true, now),
         }
+    }
+
+    /// `recorded`: its intent is on the disk.
+    fn start(&mut self, id: JobId, began: &Event, recorded: bool, now: Timestamp) {
+        self.starting.retain(|starting| *starting != id);
+        // It may have been canceled while its intent was written.
+        if self.record.phase(id) != Some(Phase::Queued) || self.drain.is_some() {
+            return;
+        }
+        self.apply(began, now);
+        let Some(known) = self.record.jobs.get(&id) else { return };
+        let (mut task, allowed) = (known.job.task.clone(), self.allowed(id));
+        if let (false, Task::Snapshot { tags, .. }) = (recorded, &mut task) {
+            tags.push(LEDGER_FULL.into());
+        }
+        self.jobs.start(id, task, allowed, &self.parts.works, &self.parts.settings, &self.reports.0);
     }
 
     fn report(&mut self, report: Report) {

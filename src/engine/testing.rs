@@ -61,7 +61,7 @@ impl Works for Fakes {
         progress: Arc<dyn Progress>,
         cancel: &CancellationToken,
     ) -> std::result::Result<Outcome, Undone> {
-        self.ran.lock().unwrap().push(task.to_string());
+        self.ran.lock().unwrap().push(words(task));
         progress.step("preflight");
         progress.step("stream");
         progress.bytes(1, Some(2), "B");
@@ -81,6 +81,14 @@ impl Works for Fakes {
 
     fn clock_jump(&self, _: &Settings, _: Timestamp) -> Result<Option<i64>> {
         Ok(None)
+    }
+}
+
+/// What was to be done, with its tags.
+fn words(task: &Task) -> String {
+    match task {
+        Task::Snapshot { tags, .. } if !tags.is_empty() => format!("{task} {tags:?}"),
+        _ => task.to_string(),
     }
 }
 

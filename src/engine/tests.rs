@@ -126,7 +126,7 @@ async fn a_full_disk_stops_what_removes_and_nothing_else() {
     }
     let turn = bench.until("the snapshot ran", ran).await;
     assert_eq!(phase(&turn, 1), Some(Phase::Queued));
-    assert_eq!(bench.works.ran(), ["snapshot"]);
+    assert_eq!(bench.works.ran(), ["snapshot [\"ledger-full\"]"]);
     *disk.breaks.lock().unwrap() = Break::No;
     for _ in 0..3 {
         bench.advance(11, 11);
@@ -279,4 +279,39 @@ async fn a_failure_calls_for_no_prune() {
     bench.handle.submit(snapshot(), 0).await.unwrap();
     let turn = bench.until("it failed", |t| phase(t, 1) == Some(Phase::Failed)).await;
     assert_eq!(turn.record.jobs.len(), 1);
+}
+
+/// Three days down, with a slot each half hour: one run, at once, and nothing is pruned before it.
+#[tokio::test]
+async fn after_three_days_one_run_follows() {
+    let disk = Disk::default();
+    let bench = start(disk.clone(), Arc::default(), NOON, "[snapshot]\nshift = \"0s\"\n");
+    bench.until("the first ran", |t| phase(t, 1) == Some(Phase::Succeeded)).await;
+    bench.handle.tell(Command::Drain { grace: std::time::Duration::ZERO }).await;
+    bench.task.await.unwrap();
+    // Also with another schedule than before.
+    for config in ["[snapshot]\nshift = \"0s\"\n", "[snapshot]\nevery = \"1h\"\nshift = \"0s\"\n"] {
+        let copy = Disk::default();
+        *copy.entries.lock().unwrap() = disk.entries.lock().unwrap().clone();
+        let bench = start(copy, Arc::default(), "2026-12-04T12:10:00Z", config);
+        let turn = bench.until("one more ran", |t| phase(t, 2) == Some(Phase::Succeeded)).await;
+        let decided = turn.record.schedules[SNAPSHOT].decisions.last().unwrap();
+        assert!(decided.missed.as_ref().is_some_and(|missed| missed.slots > 70), "{decided:?}");
+        bench.nudge().await;
+        let turn = bench.until("it looked again", |t| t.waits.is_empty() && t.live.is_empty()).await;
+        assert_eq!((turn.record.jobs.len(), bench.works.ran()), (2, vec!["snapshot".to_string()]));
+    }
+}
+
+/// What retention cannot read, and whatever else a prune meets, moves no cursor.
+#[tokio::test]
+async fn a_prune_that_fails_touches_no_cursor() {
+    let bench = start(Disk::default(), fresh(), NOON, "");
+    let turn = bench.until("it is ready", |t| t.ready && t.record.schedules.contains_key(SNAPSHOT)).await;
+    let before = turn.record.schedules[SNAPSHOT].clone();
+    bench.works.set("prune", Goes::Fails(Code::ListingInDoubt));
+    bench.handle.submit(prune("local"), 0).await.unwrap();
+    let turn = bench.until("it failed", |t| phase(t, 1) == Some(Phase::Failed)).await;
+    assert_eq!(turn.record.schedules[SNAPSHOT], before);
+    assert_eq!(turn.record.jobs[&JobId(1)].failure().unwrap().code, "listing-in-doubt");
 }

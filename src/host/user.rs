@@ -1,5 +1,6 @@
 //! Users: whose a directory is, and going on as that user for good.
 
+use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
@@ -19,12 +20,12 @@ pub struct Owner {
 }
 
 impl Owner {
-    /// `None` if the directory is missing.
+    /// `None` if the directory is missing, or cannot be there.
     pub fn of(dir: &Path) -> Result<Option<Owner>> {
         let on = dir.display().to_string();
         let meta = match std::fs::metadata(dir) {
             Ok(meta) => meta,
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(None),
             Err(e) => return Err(Error::io("look at directory", on, e)),
         };
         let user =

@@ -8,6 +8,7 @@
 
 #[path = "../bed/mod.rs"]
 mod bed;
+mod daemon;
 mod measure;
 mod retention;
 
@@ -26,6 +27,9 @@ fn main() {
     println!("# {} cores, etcd {}, {} turns each, medians (minimum to maximum)", cores(), Line::V36.version(), TURNS);
     if all || wanted.iter().any(|w| w == "retention") {
         retention::plan();
+    }
+    if all || wanted.iter().any(|w| w == "daemon") {
+        daemon::idle();
     }
     if all || wanted.iter().any(|w| w == "large") {
         database("2 GB, 500,000 keys of 3.8 KB", &|fill| fill.large(500_000, 3_800));

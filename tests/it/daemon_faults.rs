@@ -38,6 +38,20 @@ fn etcd_dies_and_comes_back() {
 }
 
 #[test]
+fn etcd_moves_to_another_url() {
+    let cluster = Cluster::start(Line::V36);
+    let refloat = Refloat::new("http://127.0.0.1:1").config(OFTEN);
+    let daemon = Daemon::start(&refloat);
+    daemon.status_when("it is said", |s| trouble(s, "etcd").is_some());
+    let config = std::fs::read_to_string(refloat.config_file()).expect("read it");
+    let config = config.replace("http://127.0.0.1:1\"", &format!("{}\"", cluster.node(0).client_url()));
+    std::fs::write(refloat.config_file(), config).expect("write it");
+    hup(&daemon);
+    daemon.status_when("it recovers", |s| s["stores"][0]["snapshots"].as_u64() >= Some(1));
+    daemon.status_when("nothing is wrong any more", |s| trouble(s, "etcd").is_none());
+}
+
+#[test]
 fn a_broken_configuration_is_refused_and_the_old_one_stays() {
     let cluster = Cluster::start(Line::V36);
     let refloat = Refloat::new(cluster.node(0)).config("[snapshot]\nschedule = \"0 0 1 1 *\"\n");

@@ -39,7 +39,8 @@ fn two_commands_lead_from_a_package_to_verified_snapshots() {
         node.wait("refloat", "the snapshot in the sentence", || {
             node.property("refloat", "StatusText").contains("last verified snapshot").then_some(())
         });
-        assert_eq!(snapshots(&node).len(), 1, "{layout:?}");
+        // The first one comes by itself, at once; the one by hand is that one, or a second.
+        assert!(matches!(snapshots(&node).len(), 1 | 2), "{layout:?}: {:?}", snapshots(&node));
         let troubles = status(&node)["troubles"].to_string();
         assert_eq!(troubles, "[]", "{layout:?}");
         let journal = node.journal("refloat");

@@ -118,7 +118,7 @@ impl Cli {
         let daemon = matches!(self.command, Command::Daemon(_));
         match (self.global.quiet, self.global.verbose) {
             (true, _) => "error",
-            (_, 0) if daemon => "warn,refloat=info",
+            (_, 0) if daemon => "warn,refloat::daemon=info,refloat::engine=info",
             (_, 0) => "warn",
             (_, 1) => "warn,refloat=info",
             (_, 2) => "warn,refloat=debug",

@@ -38,11 +38,11 @@ fn main() {
     let node = SystemdNode::boot("cp1");
     let etcd = NodeEtcd::start(&node, Layout::Kubeadm);
     etcd.ctl(&node, &["put", "/registry/configmaps/default/demo", "value"]).ok();
-    node.write("/etc/refloat/refloat.toml", "0644", CONFIG);
 
     say("the package is installed; that starts nothing");
-    println!("$ apt install ./{}", deb.file_name().map(Path::new).unwrap_or(&deb).display());
+    println!("$ dpkg --install {}", deb.file_name().map(Path::new).unwrap_or(&deb).display());
     node.install(&deb);
+    node.write("/etc/refloat/conf.d/05-demo.toml", "0644", CONFIG);
     show(&node, &["systemctl", "is-enabled", "refloat"]);
 
     say("what runs here, and from which file that is known");
@@ -60,15 +60,15 @@ fn main() {
     show(&node, &["refloat", "status"]);
 
     say("etcd dies: the daemon says so, and goes on when it is back");
-    node.run(&["systemctl", "stop", "etcd"]).ok();
+    node.run(&["systemctl", "stop", etcd.unit()]).ok();
     let failed = node.run(&["refloat", "snapshot", "take"]);
     print!("$ refloat snapshot take\n{}", failed.stderr);
     assert_eq!(failed.code, Some(69), "{failed}");
-    node.run(&["systemctl", "start", "etcd"]).ok();
+    node.run(&["systemctl", "start", etcd.unit()]).ok();
     show(&node, &["refloat", "snapshot", "take"]);
 
     say("the journal is a runbook");
-    let journal = show(&node, &["journalctl", "-u", "refloat", "-x", "--no-pager", "-o", "cat", "-p", "notice"]);
+    let journal = show(&node, &["journalctl", "-u", "refloat", "-x", "--no-pager", "-p", "notice"]);
     assert!(journal.contains("See all of it: refloat jobs show ID"), "no text of the catalogue");
 
     say("the sandbox: how exposed the service is, from 0 to 10");

@@ -53,6 +53,11 @@ impl Context {
         Ok(self.loaded.get_or_init(|| loaded))
     }
 
+    /// Whether `--config` names a file.
+    pub fn has_own_file(&self) -> bool {
+        self.config.is_some()
+    }
+
     pub fn settings(&self) -> Result<&Settings> {
         self.loaded().map(|loaded| &loaded.settings)
     }

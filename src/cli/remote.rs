@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::context::{Context, aside};
 use super::output::{Document, SCHEMA};
+use crate::config::PathSettings;
 use crate::engine::command::Turn;
 use crate::engine::event::Event;
 use crate::engine::job::{JobId, Task};
@@ -22,7 +23,10 @@ use crate::status::{Facts, Job, Status, render};
 
 /// The daemon whose state directory is the configured one. `None` when none runs.
 pub(super) async fn daemon(context: &Context) -> Result<Option<Client>> {
-    let paths = &context.settings()?.paths;
+    let paths = match context.settings() {
+        Ok(settings) => &settings.paths,
+        Err(error) => return daemon_in_spite_of(error, context).await,
+    };
     let found = match Client::connect(&paths.runtime.join(SOCKET)).await {
         // Whoever owns the state directory may ask its daemon: this socket is another one's.
         Err(error) if error.code() == Code::Permission && is_own(&paths.state) => None,
@@ -30,6 +34,21 @@ pub(super) async fn daemon(context: &Context) -> Result<Option<Client>> {
     };
     // Another one's: this configuration has a state directory of its own.
     Ok(found.filter(|(_, daemon)| std::path::Path::new(&daemon.state) == paths.state).map(|(client, _)| client))
+}
+
+/// A broken configuration keeps nobody from asking the daemon, which goes on with the one before; that is when people ask.
+async fn daemon_in_spite_of(error: Error, context: &Context) -> Result<Option<Client>> {
+    // A file that was named may mean another one.
+    if context.has_own_file() {
+        return Err(error);
+    }
+    match Client::connect(&PathSettings::default().runtime.join(SOCKET)).await {
+        Ok(Some((client, _))) => {
+            context.progress.warn(&error.line());
+            Ok(Some(client))
+        }
+        Ok(None) | Err(_) => Err(error),
+    }
 }
 
 fn is_own(state: &std::path::Path) -> bool {

@@ -72,6 +72,8 @@ fn it_runs_by_its_schedule_reloads_and_comes_back_after_a_reboot() {
     node.wait("refloat", "the reason in the sentence", || {
         node.property("refloat", "StatusText").contains("schedul").then_some(())
     });
+    // It can be asked all the same, which is when people ask.
+    assert!(status(&node)["troubles"].to_string().contains("schedul"), "{}", status(&node));
     node.run(&["rm", "/etc/refloat/conf.d/30-wrong.toml"]).ok();
     node.run(&["systemctl", "reload", "refloat"]).ok();
     node.wait("refloat", "no trouble any more", || {

@@ -150,6 +150,15 @@ impl Note {
     }
 }
 
+/// What [`is_tag`] wants, in words.
+pub const TAG_RULE: &str = "letters, digits and - _ . : = / +, at most 63";
+
+/// Whether this may be a tag: printed and compared everywhere, so a plain word.
+pub fn is_tag(text: &str) -> bool {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ':' | '=' | '/' | '+');
+    (1..=63).contains(&text.len()) && text.chars().all(allowed)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -149,7 +149,8 @@ pub(super) async fn run(client: &Client, task: &Task, context: &Context) -> Resu
         () = context.cancel.cancelled() => {}
     }
     let canceled = || Error::new(Code::Canceled, "wait for job", job.to_string());
-    if coalesced {
+    // Others may have joined it since, the schedule too.
+    if coalesced || client.get::<Job>(&format!("/v1/jobs/{job}")).await.is_ok_and(|job| job.joined > 0) {
         return Err(canceled().because("the job itself goes on: somebody else wanted it too"));
     }
     match client.delete::<Done>(&format!("/v1/jobs/{job}")).await {

@@ -62,6 +62,21 @@ pub enum Command {
     },
 }
 
+impl Command {
+    /// Whether whoever asked does not wait for the answer any more.
+    pub(super) fn is_given_up(&self) -> bool {
+        match self {
+            Command::Submit { reply, .. } => reply.is_closed(),
+            Command::Cancel { reply, .. } | Command::Pause { reply, .. } | Command::Resume { reply, .. } => {
+                reply.is_closed()
+            }
+            // The settings are in force already, for all others.
+            Command::Reload { .. } => false,
+            Command::Trouble { .. } | Command::Size { .. } | Command::Drain { .. } => false,
+        }
+    }
+}
+
 /// Where a request went.
 #[derive(Debug)]
 pub struct Submitted {

@@ -34,8 +34,6 @@ use crate::error::{Code, Error, Result};
 pub const SNAPSHOT: &str = "snapshot";
 /// The loop turns at least so often: to see the clock step, and to feed the watchdog.
 const TICK: Duration = Duration::from_secs(10);
-/// A ledger file of this size gives way to a new one that begins with what is known.
-const ROTATE_AT: u64 = 4 << 20;
 /// The tag of a snapshot whose intent could not be recorded.
 pub const LEDGER_FULL: &str = "ledger-full";
 /// Commands that wait.
@@ -209,7 +207,10 @@ impl<W: Works> Engine<W> {
             starting: &self.starting,
             settling: self.survey == Survey::First,
             draining: self.drain.is_some(),
-            clock: self.record.clock.map(|step| (step.seconds, step.at + SignedDuration::from_secs(DOUBT))),
+            clock: self.record.clock.map(|step| {
+                let until = step.at.checked_add(SignedDuration::from_secs(DOUBT)).unwrap_or(Timestamp::MAX);
+                (step.seconds, until)
+            }),
         };
         // Those whose intent is under way have their lanes already.
         let mut busy = situation.busy.clone();
@@ -226,7 +227,7 @@ impl<W: Works> Engine<W> {
             // Not applied before it is durable: until then the job is queued.
             self.outbox.push(Event::Began { job: id, deadline_at }, now, After::Start(id));
         }
-        if self.outbox.size() > ROTATE_AT && self.outbox.is_empty() {
+        if self.outbox.is_rotation_due(now) {
             self.outbox.rotate(&Event::Checkpoint { record: Box::new((*self.record).clone()) }, now);
         }
         self.outbox.flush(now);
@@ -258,8 +259,8 @@ impl<W: Works> Engine<W> {
                 }
             }
             (step, doubt) => {
-                let whole = doubt.map_or(0, |doubt| doubt.seconds) + step;
-                if whole.abs() > STEP {
+                let whole = doubt.map_or(0, |doubt| doubt.seconds).saturating_add(step);
+                if whole.unsigned_abs() > STEP.unsigned_abs() {
                     self.put(Event::ClockStepped { seconds: whole }, now);
                 } else {
                     self.put(Event::ClockTrusted { why: "the wall clock stepped back to where it was".into() }, now);
@@ -507,6 +508,8 @@ impl<W: Works> Engine<W> {
     fn command(&mut self, command: Command) {
         let now = self.parts.clock.now();
         match command {
+            // Whoever asked was told that nobody answers, and may ask again: it must not be done twice.
+            command if command.is_given_up() => {}
             Command::Submit { task, origin, reply } => {
                 let answer = self.submit(task, origin, now);
                 let _ = reply.send(answer);
@@ -573,7 +576,10 @@ impl<W: Works> Engine<W> {
             matches!(step, None | Some("preflight"))
         };
         let running = self.record.open().filter(|k| k.phase == Phase::Running || self.starting.contains(&k.job.id));
+        // One that was told to stop answers nobody any more.
+        let goes_on = |id: &JobId| self.jobs.running.get(id).is_none_or(|running| running.asked.is_none());
         let covered = running
+            .filter(|k| goes_on(&k.job.id))
             .filter(|k| matches!(k.job.task, Task::Snapshot { .. }) && early(&k.job.id) && k.job.task.covers(&task))
             .map(|k| (k.job.id, k.job.task.clone()))
             .next();
@@ -632,7 +638,9 @@ impl<W: Works> Engine<W> {
     }
 
     fn wake(&self, now: Timestamp) -> Duration {
-        let next = self.next.map(|next| Duration::try_from(next.duration_since(now)).unwrap_or(Duration::ZERO));
+        // No slot is decided while it drains: one that is due must not keep the loop turning.
+        let next = self.next.filter(|_| self.drain.is_none() && self.survey != Survey::First);
+        let next = next.map(|next| Duration::try_from(next.duration_since(now)).unwrap_or(Duration::ZERO));
         let drain = self.drain.map(|until| until.saturating_duration_since(std::time::Instant::now()));
         let drain = drain.filter(|left| !left.is_zero());
         let least = [next, drain, self.jobs.wake(), self.outbox.wake()].into_iter().flatten().min();

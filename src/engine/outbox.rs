@@ -19,6 +19,8 @@ use crate::ledger::Entry;
 const RETRY: SignedDuration = SignedDuration::from_secs(10);
 /// An answer that takes longer is missing.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// A ledger file of this size gives way to a new one that begins with what is known.
+const ROTATE_AT: u64 = 4 << 20;
 /// More than these wait only while the disk is full for days: what tells least goes first.
 const MOST: usize = 5_000;
 
@@ -81,11 +83,13 @@ pub struct Outbox {
     flight: Option<Flight>,
     sent: Option<(std::time::Instant, Timestamp)>,
     failed: Option<(String, Timestamp)>,
+    /// Bytes of the current file when it was begun, where this process began it.
+    begun_with: u64,
 }
 
 impl Outbox {
     pub fn new(ledger: Box<dyn Ledger>) -> Outbox {
-        Outbox { ledger, waiting: VecDeque::new(), flight: None, sent: None, failed: None }
+        Outbox { ledger, waiting: VecDeque::new(), flight: None, sent: None, failed: None, begun_with: 0 }
     }
 
     pub fn push(&mut self, event: Event, at: Timestamp, after: After) {
@@ -120,6 +124,13 @@ impl Outbox {
         }
     }
 
+    /// Whether the file is so long that a new one is due, and may be begun now: all is written, the disk was not just
+    /// full, and what a new file begins with is not most of this one.
+    pub fn is_rotation_due(&self, now: Timestamp) -> bool {
+        let size = self.ledger.size();
+        size > ROTATE_AT && size > self.begun_with.saturating_mul(2) && self.is_empty() && !self.is_resting(now)
+    }
+
     /// Begins a new file with this event, if nothing is under way.
     pub fn rotate(&mut self, checkpoint: &Event, now: Timestamp) {
         if self.flight.is_none()
@@ -128,10 +139,6 @@ impl Outbox {
             self.sent = Some((std::time::Instant::now(), now));
             self.flight = Some(Flight::Rotation(self.ledger.rotate(vec![entry], now)));
         }
-    }
-
-    pub fn size(&self) -> u64 {
-        self.ledger.size()
     }
 
     /// Whether all that happened is on the disk.
@@ -163,7 +170,11 @@ impl Outbox {
     /// When the engine must look again although nothing happened.
     pub fn wake(&self) -> Option<Duration> {
         match (&self.sent, &self.failed) {
-            (Some((sent, _)), _) => Some(PATIENCE.saturating_sub(sent.elapsed()) + Duration::from_millis(50)),
+            // Once, when it is missing; after that only its answer changes something.
+            (Some((sent, _)), _) => {
+                let left = PATIENCE.checked_sub(sent.elapsed());
+                left.map(|left| left + Duration::from_millis(50))
+            }
             (None, Some(_)) => RETRY.try_into().ok(),
             _ => None,
         }
@@ -182,7 +193,12 @@ impl Outbox {
         match (self.flight.take(), outcome) {
             (Some(Flight::Batch(_, batch)), Ok(())) => Answer::Durable(batch),
             (Some(Flight::Batch(_, batch)), Err(error)) => Answer::Failed(batch, error),
-            (_, outcome) => Answer::Rotated(outcome),
+            (_, outcome) => {
+                if outcome.is_ok() {
+                    self.begun_with = self.ledger.size();
+                }
+                Answer::Rotated(outcome)
+            }
         }
     }
 }

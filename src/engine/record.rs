@@ -13,6 +13,8 @@ use super::job::{Job, JobId, Origin};
 use super::phase::{Move, Phase};
 use crate::error::Retry;
 
+/// Higher numbers are never reached by counting; after one of them there would be no next.
+const LAST_ID: u64 = u64::MAX / 2;
 /// Jobs that are over and still shown.
 pub const SHOWN: usize = 100;
 /// Warnings of a job that are kept.
@@ -292,6 +294,9 @@ impl Record {
     }
 
     fn queue(&mut self, job: &Job) {
+        if job.id.0 > LAST_ID {
+            return tracing::warn!("job {}: nobody gave it this number", job.id);
+        }
         self.last_id = self.last_id.max(job.id.0);
         self.jobs.entry(job.id).or_insert_with(|| Known::new(job.clone()));
         // Those that are over go first, the oldest of them.
@@ -337,4 +342,22 @@ pub const ABOUT_CONFIG: &str = "configuration";
 fn measured(job: JobId, at: Timestamp, made: &SnapshotOutcome) -> LastSnapshot {
     let id = made.manifest.id.to_string();
     LastSnapshot { job, at, id, db_bytes: made.manifest.size.db, took: made.took }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::job::Task;
+    use super::*;
+
+    #[test]
+    fn a_number_that_leaves_no_next_one_changes_nothing() {
+        let mut record = Record::default();
+        for (id, last) in [(7, 7), (u64::MAX, 7), (8, 8)] {
+            let task = Task::Prune { store: "a".into() };
+            let job = Job { id: JobId(id), task, origin: Origin::Hand { uid: 0 }, created_at: Timestamp::UNIX_EPOCH };
+            record.apply(&Event::Queued { job }, Timestamp::UNIX_EPOCH);
+            assert_eq!((record.last_id, record.next_id()), (last, JobId(last + 1)));
+        }
+        assert_eq!(record.jobs.len(), 2);
+    }
 }

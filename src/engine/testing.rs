@@ -1,6 +1,7 @@
 //! An engine without etcd and without a disk: work that tests let go, a ledger that tests break.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -97,6 +98,10 @@ fn words(task: &Task) -> String {
 pub struct Disk {
     pub entries: Arc<Mutex<Vec<(Timestamp, Event)>>>,
     pub breaks: Arc<Mutex<Break>>,
+    /// Of the file.
+    pub size: Arc<AtomicU64>,
+    /// New files that were asked for.
+    pub rotations: Arc<AtomicU64>,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -127,13 +132,15 @@ impl Ledger for Disk {
     }
 
     fn rotate(&self, _: Vec<Entry>, _: Timestamp) -> oneshot::Receiver<Result<()>> {
+        self.rotations.fetch_add(1, Ordering::SeqCst);
         let (sender, receiver) = oneshot::channel();
-        sender.send(Ok(())).unwrap();
+        let full = *self.breaks.lock().unwrap() == Break::Full;
+        sender.send(if full { Err(Error::new(Code::TooLittleSpace, "rotate", "")) } else { Ok(()) }).unwrap();
         receiver
     }
 
     fn size(&self) -> u64 {
-        0
+        self.size.load(Ordering::SeqCst)
     }
 }
 
@@ -168,6 +175,8 @@ pub struct Bench {
     pub clock: Arc<Hands>,
     pub handle: Handle,
     pub task: tokio::task::JoinHandle<()>,
+    /// Turns of the loop.
+    pub turned: Arc<AtomicU64>,
 }
 
 /// Settings as of a file with this text, with a state directory of its own.
@@ -185,16 +194,22 @@ pub fn start(disk: Disk, works: Arc<Fakes>, at: &str, config: &str) -> Bench {
     let now: Timestamp = at.parse().unwrap();
     let clock = Arc::new(Hands(Mutex::new((now, Duration::from_secs(1000)))));
     let (handle, channels) = channels(now);
+    let turned = Arc::new(AtomicU64::new(0));
     let parts = Parts {
         settings: Arc::new(settings(config)),
         works: works.clone(),
         clock: clock.clone(),
-        heartbeat: Box::new(|| {}),
+        heartbeat: Box::new({
+            let turned = turned.clone();
+            move || {
+                turned.fetch_add(1, Ordering::SeqCst);
+            }
+        }),
         journal: Box::new(|event, record| drop(super::journal::messages(event, record))),
     };
     let found = Found { ledger: Box::new(disk.clone()), record: disk.record(), first: Vec::new() };
     let task = tokio::spawn(Engine::new(parts, found, channels).run());
-    Bench { works, clock, handle, task }
+    Bench { works, clock, handle, task, turned }
 }
 
 impl Bench {

@@ -1,6 +1,7 @@
 //! The loop with fake work: queue, lanes, cancel, a ledger that fails, restarts after a kill at each record.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use super::command::{Command, Turn};
 use super::core::SNAPSHOT;
@@ -106,8 +107,10 @@ async fn a_full_disk_stops_what_removes_and_nothing_else() {
     let bench = start(disk.clone(), fresh(), NOON, "");
     bench.until("it is ready", |t| t.ready).await;
     *disk.breaks.lock().unwrap() = Break::Full;
-    let submit = |task| {
-        let (reply, _) = tokio::sync::oneshot::channel();
+    let mut asking = Vec::new();
+    let mut submit = |task| {
+        let (reply, answer) = tokio::sync::oneshot::channel();
+        asking.push(answer);
         bench.handle.tell(Command::Submit { task, origin: super::job::Origin::Hand { uid: 0 }, reply })
     };
     submit(prune("a")).await;
@@ -314,4 +317,63 @@ async fn a_prune_that_fails_touches_no_cursor() {
     let turn = bench.until("it failed", |t| phase(t, 1) == Some(Phase::Failed)).await;
     assert_eq!(turn.record.schedules[SNAPSHOT], before);
     assert_eq!(turn.record.jobs[&JobId(1)].failure().unwrap().code, "listing-in-doubt");
+}
+
+#[tokio::test]
+async fn a_long_ledger_on_a_full_disk_is_not_begun_anew_at_each_turn() {
+    let disk = Disk::default();
+    let bench = start(disk.clone(), fresh(), NOON, "");
+    bench.until("it is ready", |t| t.ready).await;
+    let turns = async |n: usize| {
+        for _ in 0..n {
+            assert!(bench.handle.cancel(JobId(99), 0).await.is_err());
+            // Lets the loop take the answer of the disk.
+            bench.nudge().await;
+        }
+        disk.rotations.swap(0, Ordering::SeqCst)
+    };
+    disk.size.store(5 << 20, Ordering::SeqCst);
+    *disk.breaks.lock().unwrap() = Break::Full;
+    assert_eq!(turns(50).await, 1);
+    bench.advance(11, 11);
+    assert_eq!(turns(50).await, 1, "it is tried again after a while");
+    *disk.breaks.lock().unwrap() = Break::No;
+    bench.advance(11, 11);
+    // What is known alone is more than a file should hold: a new one would not be shorter.
+    assert_eq!(turns(50).await, 1);
+    disk.size.store(11 << 20, Ordering::SeqCst);
+    assert_eq!(turns(1).await, 1);
+}
+
+#[tokio::test]
+async fn a_slot_that_is_due_does_not_keep_a_drain_turning() {
+    let bench = start(Disk::default(), fresh(), NOON, "[snapshot]\nshift = \"0s\"\n");
+    bench.works.set("snapshot", Goes::Hangs);
+    bench.handle.submit(snapshot(), 0).await.unwrap();
+    bench.until("it streams", |t| t.record.jobs[&JobId(1)].step.as_deref() == Some("stream")).await;
+    bench.handle.tell(Command::Drain { grace: std::time::Duration::from_secs(3600) }).await;
+    bench.advance(1300, 1300);
+    bench.nudge().await;
+    bench.until("it drains", |t| t.draining).await;
+    let before = bench.turned.load(Ordering::SeqCst);
+    let busy = async {
+        while bench.turned.load(Ordering::SeqCst) < before + 50 {
+            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+        }
+    };
+    // Nothing happens: the loop turns for nobody.
+    assert!(tokio::time::timeout(std::time::Duration::from_millis(300), busy).await.is_err());
+    bench.task.abort();
+}
+
+#[tokio::test]
+async fn what_nobody_waits_for_any_more_is_not_done() {
+    let bench = start(Disk::default(), fresh(), NOON, "");
+    bench.until("it is ready", |t| t.ready).await;
+    let (reply, answer) = tokio::sync::oneshot::channel();
+    drop(answer);
+    let origin = super::job::Origin::Hand { uid: 0 };
+    bench.handle.tell(Command::Submit { task: snapshot(), origin, reply }).await;
+    // Whoever asked was told that it failed, and asks again.
+    assert_eq!(bench.handle.submit(verify(), 0).await.unwrap(), (JobId(1), false));
 }

@@ -32,8 +32,9 @@ pub struct Queued {
     pub coalesced: bool,
 }
 
-/// Without an end it lasts until it is resumed.
+/// Without an end it lasts until it is resumed: a word that is not known may have been meant as one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Pause {
     #[serde(default)]
     pub until: Option<Timestamp>,

@@ -15,6 +15,7 @@
 
 pub mod api;
 pub mod client;
+mod connections;
 mod follow;
 mod server;
 

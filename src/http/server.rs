@@ -6,12 +6,10 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Body;
-use axum::extract::connect_info::Connected;
 use axum::extract::{ConnectInfo, Path, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use axum::serve::IncomingStream;
 use jiff::Timestamp;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -20,7 +18,9 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::api::{Daemon, Done, ErrorBody, Jobs, Pause, Queued};
+use super::connections::accept;
 use super::follow::{follow_job, follow_status};
+use crate::catalog::note::{TAG_RULE, is_tag};
 use crate::config::Settings;
 use crate::engine::command::Handle;
 use crate::engine::failure::Failure;
@@ -47,21 +47,23 @@ impl App {
 
 /// Who asks, by the kernel's word.
 #[derive(Debug, Clone, Copy)]
-struct Peer {
-    uid: Option<u32>,
-}
-
-impl Connected<IncomingStream<'_, UnixListener>> for Peer {
-    fn connect_info(stream: IncomingStream<'_, UnixListener>) -> Self {
-        Peer { uid: stream.io().peer_cred().ok().map(|cred| cred.uid()) }
-    }
+pub(super) struct Peer {
+    pub(super) uid: Option<u32>,
 }
 
 impl Peer {
+    pub(super) fn of(stream: &UnixStream) -> Peer {
+        Peer { uid: stream.peer_cred().ok().map(|cred| cred.uid()) }
+    }
+
+    pub(super) fn is_owner(self) -> bool {
+        self.uid.is_some_and(|uid| uid == 0 || uid == nix::unistd::geteuid().as_raw())
+    }
+
     /// Root and the daemon's own user may change something.
     fn may_change(self, what: &str) -> Result<u32> {
         match self.uid {
-            Some(uid) if uid == 0 || uid == nix::unistd::geteuid().as_raw() => Ok(uid),
+            Some(uid) if self.is_owner() => Ok(uid),
             uid => Err(Error::new(Code::Permission, what, "")
                 .because(match uid {
                     Some(uid) => format!("uid {uid} may read here, not change"),
@@ -108,7 +110,7 @@ fn remove_stale(path: &FilePath) -> std::io::Result<()> {
 }
 
 /// Answers until `cancel` fires; then those under way are cut after a moment.
-pub async fn serve(listener: UnixListener, app: App, cancel: CancellationToken) -> std::io::Result<()> {
+pub async fn serve(listener: UnixListener, app: App, cancel: CancellationToken) {
     let router = Router::new()
         .route("/v1/daemon", get(daemon))
         .route("/v1/status", get(status))
@@ -122,11 +124,9 @@ pub async fn serve(listener: UnixListener, app: App, cancel: CancellationToken) 
         .fallback(|| async { answer::<()>(Err(Error::new(Code::NotFound, "find what was asked for", ""))) })
         .layer(axum::extract::DefaultBodyLimit::max(BODY))
         .with_state(app);
-    let service = router.into_make_service_with_connect_info::<Peer>();
-    let serving = axum::serve(listener, service);
     tokio::select! {
-        served = std::future::IntoFuture::into_future(serving) => served,
-        () = cancel.cancelled() => Ok(()),
+        () = accept(listener, router) => {}
+        () = cancel.cancelled() => {}
     }
 }
 
@@ -222,6 +222,12 @@ async fn submit(State(app): State<App>, ConnectInfo(peer): ConnectInfo<Peer>, bo
 
 /// What can never be done is not queued.
 fn check(task: &Task, settings: &Settings) -> Result<()> {
+    // A snapshot would keep it for ever, and one that is joined to a scheduled one must not spoil it.
+    if let Task::Snapshot { tags, .. } = task
+        && let Some(bad) = tags.iter().find(|tag| !is_tag(tag))
+    {
+        return Err(Error::new(Code::Usage, "tag snapshot with", bad).because(TAG_RULE));
+    }
     let known = |name: &str| settings.stores.iter().any(|store| store.name == name);
     let unknown = match task {
         Task::Snapshot { stores, .. } => stores.iter().find(|name| !known(name)).cloned(),
@@ -275,4 +281,25 @@ async fn resume(State(app): State<App>, ConnectInfo(peer): ConnectInfo<Peer>, Pa
         Ok(Done { schema: 1, done: true })
     };
     answer(resumed.await)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_command_line_would_refuse_is_not_queued_either() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("refloat.toml");
+        std::fs::write(&file, "node = \"cp1\"\n").unwrap();
+        let surroundings = crate::config::Surroundings { root: "/".into(), host_name: "cp1".into(), credentials: None };
+        let settings = crate::config::load(&surroundings, Some(&file)).unwrap().settings;
+        let tagged = |tag: &str| Task::Snapshot { member: None, tags: vec!["a".into(), tag.into()], stores: vec![] };
+        assert!(check(&tagged("before-upgrade"), &settings).is_ok());
+        for tag in ["", "two words", "a\u{1b}[31m\nb", &"x".repeat(64)] {
+            assert_eq!(check(&tagged(tag), &settings).unwrap_err().code(), Code::Usage, "{tag:?}");
+        }
+        assert!(read::<Pause>(br#"{"untill":"2026-12-01T00:00:00Z"}"#, "pause").is_err(), "it would never end");
+        assert!(read::<Pause>(b"", "pause").is_ok());
+    }
 }

@@ -35,6 +35,9 @@ pub struct Job {
     pub task: Task,
     /// Who wanted it, in words.
     pub origin: String,
+    /// How many others asked for the same and wait for it too.
+    #[serde(default)]
+    pub joined: usize,
     pub warnings: Vec<String>,
     pub error: Option<Failure>,
     pub result: Option<Outcome>,
@@ -50,6 +53,19 @@ pub fn jobs(turn: &Turn) -> Vec<Job> {
 
 pub fn job(turn: &Turn, id: JobId) -> Option<Job> {
     turn.record.jobs.get(&id).map(|known| document(known, turn))
+}
+
+/// Each of those that wanted it, with how often.
+fn origins(known: &Known) -> String {
+    let mut all = vec![(known.job.origin.to_string(), 1)];
+    for more in known.joined.iter().map(Origin::to_string) {
+        match all.iter_mut().find(|(origin, _)| *origin == more) {
+            Some((_, times)) => *times += 1,
+            None => all.push((more, 1)),
+        }
+    }
+    let said = all.into_iter().map(|(origin, times)| if times > 1 { format!("{origin} x{times}") } else { origin });
+    said.collect::<Vec<_>>().join("; ")
 }
 
 fn document(known: &Known, turn: &Turn) -> Job {
@@ -71,8 +87,7 @@ fn document(known: &Known, turn: &Turn) -> Job {
         }
         (reason, _) => reason,
     };
-    let mut origin = known.job.origin.to_string();
-    known.joined.iter().for_each(|more: &Origin| origin.push_str(&format!("; {more}")));
+    let origin = origins(known);
     Job {
         id,
         kind: known.job.task.kind().into(),
@@ -90,6 +105,7 @@ fn document(known: &Known, turn: &Turn) -> Job {
         what: known.job.task.to_string(),
         task: known.job.task.clone(),
         origin,
+        joined: known.joined.len(),
         warnings: known.warnings.clone(),
         error: known.failure().cloned(),
         result: known.outcome().cloned(),

@@ -15,6 +15,7 @@ mod verify_document;
 use clap::Subcommand;
 
 use super::context::{Context, Ending};
+use crate::catalog::note::{TAG_RULE, is_tag};
 use crate::error::Result;
 
 pub use document::{
@@ -69,12 +70,7 @@ pub async fn run(command: Command, context: &Context) -> Result<Ending> {
 }
 
 fn tag(text: &str) -> std::result::Result<String, String> {
-    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ':' | '=' | '/' | '+');
-    if (1..=63).contains(&text.len()) && text.chars().all(allowed) {
-        Ok(text.into())
-    } else {
-        Err("letters, digits and - _ . : = / +, at most 63".into())
-    }
+    if is_tag(text) { Ok(text.into()) } else { Err(TAG_RULE.into()) }
 }
 
 #[cfg(test)]

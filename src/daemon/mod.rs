@@ -8,6 +8,7 @@
 //! | control | requests on the socket | commands; turns and facts as documents | [`crate::http`] |
 //! | member | the own member, twice a minute | facts; trouble *etcd* | [`member`] |
 //! | certificates | the credential files, each hour | trouble *certificates* | [`certificates`] |
+//! | place | the state directory's name, twice a minute | trouble *state directory* | [`place`] |
 //! | units | D-Bus | facts | [`units`] |
 //! | voice | turns and facts | `STATUS=` | [`voice`] |
 //! | signals | SIGTERM, SIGINT, SIGHUP | drain; new settings | this file, [`reload`] |
@@ -17,6 +18,7 @@
 mod certificates;
 mod member;
 mod opening;
+mod place;
 mod reload;
 mod units;
 mod voice;
@@ -79,9 +81,10 @@ pub async fn run(loaded: Loaded, only: Option<PathBuf>) -> Result<()> {
     notifier.ready();
     let files = loaded.files.iter().map(|file| file.display().to_string()).collect();
     let beat = heart(notifier.clone());
-    let (told, journal) = (settings.clone(), voice::journal());
+    let (told, journal, around) = (settings.clone(), voice::journal(), shared.clone());
     let mut engine = tokio::spawn(async move {
-        let found = opening::open(&told, files, &*beat).await?;
+        let (found, identity) = opening::open(&told, files, &*beat).await?;
+        tokio::spawn(place::watch(around, told.paths.state.clone(), identity));
         let parts =
             Parts { settings: told, works: Arc::new(Real), clock: Arc::new(SystemClock), heartbeat: beat, journal };
         Engine::new(parts, found, channels).run().await;

@@ -22,7 +22,11 @@ pub const ABOUT_LEDGER: &str = "ledger";
 const PAUSE: Duration = Duration::from_secs(10);
 
 /// Opens it, however long that takes. `LockHeld`, and what only a person can mend, end the daemon.
-pub async fn open(settings: &Settings, files: Vec<String>, heartbeat: &(dyn Fn() + Send + Sync)) -> Result<Found> {
+pub async fn open(
+    settings: &Settings,
+    files: Vec<String>,
+    heartbeat: &(dyn Fn() + Send + Sync),
+) -> Result<(Found, Identity)> {
     loop {
         let (sender, mut receiver) = oneshot::channel();
         let (settings, files) = (settings.clone(), files.clone());
@@ -51,7 +55,10 @@ pub async fn open(settings: &Settings, files: Vec<String>, heartbeat: &(dyn Fn()
     }
 }
 
-fn read(settings: &Settings, files: Vec<String>) -> Result<Found> {
+/// Device and inode of the state directory.
+pub type Identity = (u64, u64);
+
+fn read(settings: &Settings, files: Vec<String>) -> Result<(Found, Identity)> {
     let state = open_state(settings, &CancellationToken::new())?;
     let opened = Ledger::open(&state, &Holder::current("refloat daemon", &settings.node))?;
     let mut record = Record::default();
@@ -76,5 +83,5 @@ fn read(settings: &Settings, files: Vec<String>) -> Result<Found> {
         None if record.troubles.contains_key(ABOUT_LEDGER) => first.push(Event::Cleared { about: ABOUT_LEDGER.into() }),
         None => {}
     }
-    Ok(Found { ledger: Box::new(Writer::start(opened.ledger)), record, first })
+    Ok((Found { ledger: Box::new(Writer::start(opened.ledger)), record, first }, state.identity()))
 }

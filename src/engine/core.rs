@@ -4,19 +4,21 @@
 //! decided again by the pure deciders, and the result is published. The watchdog is fed here and nowhere else, so that
 //! systemd sees when this loop stands still.
 
+mod commands;
+mod reports;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::watch;
 
 use super::clock::{Clock, DOUBT, STEP, Watch};
-use super::command::{Command, Handle, Submitted, Turn};
+use super::command::{Command, Handle, Turn};
 use super::deadline;
-use super::event::{End, Event, Outcome, Verdict};
-use super::failure::Failure;
+use super::event::{Event, Verdict};
 use super::job::{Job, JobId, Origin, Task};
 use super::outbox::{After, Answer, Ledger, Outbox, Pending};
 use super::phase::Phase;
@@ -28,7 +30,7 @@ use super::settle;
 use super::work::{Report, Works};
 use crate::config::Settings;
 use crate::crash;
-use crate::error::{Code, Error, Result};
+use crate::error::{Code, Error};
 
 /// The one schedule there is: prune follows each of its successes.
 pub const SNAPSHOT: &str = "snapshot";
@@ -384,246 +386,6 @@ impl<W: Works> Engine<W> {
         self.jobs.start(id, task, allowed, &self.parts.works, &self.parts.settings, &self.reports.0);
     }
 
-    fn report(&mut self, report: Report) {
-        let now = self.parts.clock.now();
-        match report {
-            Report::Step { job, step } => self.if_running(job, Event::Step { job, step }, now),
-            Report::Warned { job, text } => self.if_running(job, Event::Warned { job, text }, now),
-            Report::Done { job, done } => {
-                if self.jobs.stuck.remove(&job).is_none()
-                    && let Some(running) = self.jobs.running.remove(&job)
-                {
-                    let asked = running.asked.map(|(why, _)| why);
-                    let end = self.ended(job, asked, done, "it stopped where it was");
-                    let follow = self.follows(job, &end, now);
-                    self.put(Event::Ended { job, end }, now);
-                    follow.into_iter().for_each(|event| self.put(event, now));
-                }
-                self.begin_survey();
-            }
-            Report::Surveyed { stores, jump } => self.surveyed(stores, jump, now),
-        }
-    }
-
-    /// A job that was given up may still talk.
-    fn if_running(&mut self, job: JobId, event: Event, now: Timestamp) {
-        if self.jobs.running.contains_key(&job) {
-            self.put(event, now);
-        }
-    }
-
-    /// What the end of the work means, by what it was asked.
-    fn ended(
-        &self,
-        id: JobId,
-        asked: Option<Asked>,
-        done: std::result::Result<Outcome, super::work::Undone>,
-        note: &str,
-    ) -> End {
-        match (done, asked) {
-            (Ok(result), _) => End::Succeeded { result },
-            (Err(undone), Some(asked)) if undone.error.code() == Code::Canceled => match asked {
-                Asked::ByHand => End::Canceled { note: note.into() },
-                Asked::Drain => End::Interrupted { why: format!("the daemon ended: {note}") },
-                Asked::Deadline => {
-                    let on = self.record.jobs.get(&id).map(|k| k.job.task.to_string()).unwrap_or_default();
-                    let error = Error::new(Code::DeadlineExceeded, "finish", on)
-                        .because(format!("it took longer than its deadline allows; {note}"))
-                        .remedy("see which step it hung in; [snapshot] max_duration is the longest deadline");
-                    End::Failed { failure: Failure::from(&error), result: None }
-                }
-            },
-            (Err(undone), _) => End::Failed { failure: Failure::from(&undone.error), result: undone.outcome },
-        }
-    }
-
-    /// A prune of each store that has the new snapshot.
-    fn follows(&self, job: JobId, end: &End, now: Timestamp) -> Vec<Event> {
-        let End::Succeeded { result: Outcome::Snapshot(made) } = end else {
-            return Vec::new();
-        };
-        let holds = |name: &&str| made.stores.iter().any(|store| store.name == **name && store.failure.is_none());
-        let names = self.parts.settings.stores.iter().map(|store| store.name.as_str()).filter(holds);
-        let mut id = self.record.next_id().0;
-        let mut events = Vec::new();
-        for name in names {
-            let task = Task::Prune { store: name.into() };
-            let same = |known: &&super::record::Known| known.phase == Phase::Queued && known.job.task == task;
-            match self.record.open().find(same) {
-                Some(known) => {
-                    let (into, origin) = (known.job.id, Origin::After { job });
-                    events.push(Event::Coalesced { into, task, origin });
-                }
-                None => {
-                    events.push(Event::Queued {
-                        job: Job { id: JobId(id), task, origin: Origin::After { job }, created_at: now },
-                    });
-                    id += 1;
-                }
-            }
-        }
-        events
-    }
-
-    fn begin_survey(&mut self) {
-        if let Survey::Under { again } = &mut self.survey {
-            *again = true;
-            return;
-        }
-        let first = self.survey == Survey::First;
-        if !first {
-            self.survey = Survey::Under { again: false };
-        }
-        let (works, settings, sender) = (self.parts.works.clone(), self.parts.settings.clone(), self.reports.0.clone());
-        let now = self.parts.clock.now();
-        let spawned = std::thread::Builder::new().name("survey".into()).spawn(move || {
-            let stores = works.survey(&settings);
-            let jump = if first { works.clock_jump(&settings, now).ok().flatten() } else { None };
-            let _ = sender.send(Report::Surveyed { stores, jump });
-        });
-        if spawned.is_err() {
-            let _ = self.reports.0.send(Report::Surveyed { stores: Vec::new(), jump: None });
-        }
-    }
-
-    fn surveyed(&mut self, stores: Vec<(String, super::event::Survey)>, jump: Option<i64>, now: Timestamp) {
-        for (store, seen) in stores {
-            self.put(Event::Surveyed { store, seen }, now);
-        }
-        if let Some(seconds) = jump.filter(|seconds| seconds.abs() > STEP && self.record.clock.is_none()) {
-            self.put(Event::ClockStepped { seconds }, now);
-        }
-        let again = self.survey == Survey::Under { again: true };
-        if self.survey == Survey::First {
-            for event in settle::settle(&self.record) {
-                self.put(event, now);
-            }
-        }
-        self.survey = Survey::Done;
-        if again {
-            self.begin_survey();
-        }
-    }
-
-    fn command(&mut self, command: Command) {
-        let now = self.parts.clock.now();
-        match command {
-            // Whoever asked was told that nobody answers, and may ask again: it must not be done twice.
-            command if command.is_given_up() => {}
-            Command::Submit { task, origin, reply } => {
-                let answer = self.submit(task, origin, now);
-                let _ = reply.send(answer);
-            }
-            Command::Cancel { job, uid, reply } => {
-                let answer = self.cancel(job, uid, now);
-                let _ = reply.send(answer);
-            }
-            Command::Pause { schedule, until, uid, reply } => {
-                let answer = known_schedule(&schedule);
-                if answer.is_ok() {
-                    self.put(Event::Paused { schedule, until, uid }, now);
-                }
-                let _ = reply.send(answer);
-            }
-            Command::Resume { schedule, uid, reply } => {
-                let answer = known_schedule(&schedule);
-                if answer.is_ok() {
-                    self.put(Event::Resumed { schedule, uid }, now);
-                }
-                let _ = reply.send(answer);
-            }
-            Command::Reload { settings, reply } => {
-                match settings {
-                    Ok((settings, files)) => {
-                        self.timetable = timetable(&settings, now);
-                        self.parts.settings = settings;
-                        self.put(Event::Configured { files }, now);
-                        if self.survey != Survey::First {
-                            self.begin_survey();
-                        }
-                    }
-                    Err(failure) => self.put(Event::ConfigRefused { failure }, now),
-                }
-                let _ = reply.send(());
-            }
-            Command::Trouble { about, failure } => self.trouble(about, failure, now),
-            Command::Size { db_bytes } => self.db_bytes = Some(db_bytes),
-            Command::Drain { grace } => self.begin_drain(grace),
-        }
-    }
-
-    /// Told once, not at each look.
-    fn trouble(&mut self, about: String, failure: Option<Failure>, now: Timestamp) {
-        let known = self.record.troubles.get(&about);
-        match (known, failure) {
-            (None, None) => {}
-            (Some(known), Some(failure)) if known.failure.code == failure.code => {}
-            (_, Some(failure)) => self.put(Event::Troubled { about, failure }, now),
-            (Some(_), None) => self.put(Event::Cleared { about }, now),
-        }
-    }
-
-    fn submit(&mut self, task: Task, origin: Origin, now: Timestamp) -> Result<Submitted> {
-        if self.drain.is_some() {
-            return Err(Error::new(Code::Interrupted, "queue", task.to_string()).because("the daemon is ending"));
-        }
-        let (told, durable) = oneshot::channel();
-        let queued = self.record.open().filter(|k| k.phase == Phase::Queued && !self.starting.contains(&k.job.id));
-        let joined = queued.filter_map(|k| Some((k.job.id, k.job.task.joined(&task)?))).next();
-        // One that has not begun to stream will have a later revision than this request.
-        let early = |id: &JobId| {
-            let step = self.record.jobs.get(id).and_then(|k| k.step.as_deref());
-            matches!(step, None | Some("preflight"))
-        };
-        let running = self.record.open().filter(|k| k.phase == Phase::Running || self.starting.contains(&k.job.id));
-        // One that was told to stop answers nobody any more.
-        let goes_on = |id: &JobId| self.jobs.running.get(id).is_none_or(|running| running.asked.is_none());
-        let covered = running
-            .filter(|k| goes_on(&k.job.id))
-            .filter(|k| matches!(k.job.task, Task::Snapshot { .. }) && early(&k.job.id) && k.job.task.covers(&task))
-            .map(|k| (k.job.id, k.job.task.clone()))
-            .next();
-        match joined.or(covered) {
-            Some((into, task)) => {
-                self.put_then(Event::Coalesced { into, task, origin }, now, After::Tell(told));
-                Ok(Submitted { job: into, coalesced: true, durable })
-            }
-            None => {
-                let id = self.record.next_id();
-                let job = Job { id, task, origin, created_at: now };
-                self.put_then(Event::Queued { job }, now, After::Tell(told));
-                Ok(Submitted { job: id, coalesced: false, durable })
-            }
-        }
-    }
-
-    fn cancel(&mut self, job: JobId, uid: u32, now: Timestamp) -> Result<()> {
-        let Some(known) = self.record.jobs.get(&job) else {
-            return Err(Error::new(Code::NotFound, "cancel job", job.to_string())
-                .because("no job has this number")
-                .remedy("see `refloat jobs list`"));
-        };
-        let id = job.to_string();
-        match known.phase {
-            phase if phase.is_over() => Err(Error::new(Code::NotFound, "cancel job", id).because(format!(
-                "it has {} already",
-                if phase == Phase::Canceled { "been canceled" } else { phase.word() }
-            ))),
-            // Asked before.
-            Phase::Canceling => Ok(()),
-            _ => {
-                self.put(Event::CancelAsked { job, uid }, now);
-                self.jobs.ask(job, Asked::ByHand);
-                Ok(())
-            }
-        }
-    }
-
-    fn begin_drain(&mut self, grace: Duration) {
-        let until = std::time::Instant::now() + grace;
-        self.drain = Some(self.drain.map_or(until, |before| before.min(until)));
-    }
-
     /// Nothing runs, and the last word is on the disk, unless the disk does not take it.
     fn is_drained(&mut self, now: Timestamp) -> bool {
         if self.drain.is_none() || !self.jobs.running.is_empty() {
@@ -670,13 +432,4 @@ impl<W: Works> Engine<W> {
             .flat_map(|(id, (task, since))| task.lanes().into_iter().map(move |lane| (lane, *id, *since)));
         each.collect()
     }
-}
-
-fn known_schedule(name: &str) -> Result<()> {
-    if name == SNAPSHOT {
-        return Ok(());
-    }
-    Err(Error::new(Code::NotFound, "find schedule", name)
-        .because("no schedule has this name")
-        .remedy(format!("name: {SNAPSHOT}")))
 }

@@ -121,6 +121,21 @@ fn a_full_disk_of_the_state_stops_no_snapshot() {
 }
 
 #[test]
+fn a_state_directory_that_is_moved_away_is_said() {
+    let cluster = Cluster::start(Line::V36);
+    let refloat = Refloat::new(cluster.node(0)).config("[snapshot]\nschedule = \"0 0 1 1 *\"\n");
+    let moved = refloat.dir().join("moved");
+    let daemon = Daemon::start(&refloat);
+    std::fs::rename(refloat.state(), &moved).expect("move it");
+    std::fs::create_dir(refloat.state()).expect("make another");
+    let status = daemon.status_when("it is said", |s| trouble(s, "state directory").is_some());
+    assert!(text(&status, "summary").contains("state directory"), "{status}");
+    std::fs::remove_dir_all(refloat.state()).expect("remove the other");
+    std::fs::rename(&moved, refloat.state()).expect("move it back");
+    daemon.status_when("it is well", |s| trouble(s, "state directory").is_none());
+}
+
+#[test]
 fn a_stale_socket_is_replaced_and_a_second_daemon_refused() {
     let cluster = Cluster::start(Line::V36);
     let refloat = Refloat::new(cluster.node(0)).config("[snapshot]\nschedule = \"0 0 1 1 *\"\n");

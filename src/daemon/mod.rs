@@ -35,7 +35,7 @@ use tokio_util::sync::CancellationToken;
 use crate::config::{Loaded, Settings};
 use crate::engine::clock::SystemClock;
 use crate::engine::command::{Command, Handle};
-use crate::engine::core::{Engine, Parts, channels};
+use crate::engine::core::{Engine, Parts, TICK, channels};
 use crate::engine::works::Real;
 use crate::error::{Code, Error, Result};
 use crate::host::notify::Notifier;
@@ -81,12 +81,19 @@ pub async fn run(loaded: Loaded, only: Option<PathBuf>) -> Result<()> {
     notifier.ready();
     let files = loaded.files.iter().map(|file| file.display().to_string()).collect();
     let beat = heart(notifier.clone());
+    let tick = notifier.watchdog_period().map_or(TICK, |period| TICK.min(period / 2));
     let (told, journal, around) = (settings.clone(), voice::journal(), shared.clone());
     let mut engine = tokio::spawn(async move {
-        let (found, identity) = opening::open(&told, files, &*beat).await?;
+        let (found, identity) = opening::open(&told, files, tick, &*beat).await?;
         tokio::spawn(place::watch(around, told.paths.state.clone(), identity));
-        let parts =
-            Parts { settings: told, works: Arc::new(Real), clock: Arc::new(SystemClock), heartbeat: beat, journal };
+        let parts = Parts {
+            settings: told,
+            works: Arc::new(Real),
+            clock: Arc::new(SystemClock),
+            tick,
+            heartbeat: beat,
+            journal,
+        };
         Engine::new(parts, found, channels).run().await;
         Ok::<(), Error>(())
     });

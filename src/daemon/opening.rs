@@ -25,6 +25,7 @@ const PAUSE: Duration = Duration::from_secs(10);
 pub async fn open(
     settings: &Settings,
     files: Vec<String>,
+    tick: Duration,
     heartbeat: &(dyn Fn() + Send + Sync),
 ) -> Result<(Found, Identity)> {
     loop {
@@ -39,7 +40,7 @@ pub async fn open(
             tokio::select! {
                 opened = &mut receiver => break opened,
                 // The engine's loop has not begun: until then this is it.
-                () = tokio::time::sleep(PAUSE) => heartbeat(),
+                () = tokio::time::sleep(tick) => heartbeat(),
             }
         };
         let gone = |_| Err(Error::new(Code::Internal, "read ledger", "").because("the thread panicked"));
@@ -48,7 +49,11 @@ pub async fn open(
             Err(error) if matches!(error.code(), Code::Io | Code::TooLittleSpace | Code::StateHung) => {
                 tracing::error!("{}", error.line());
                 heartbeat();
-                tokio::time::sleep(PAUSE).await;
+                let begun = std::time::Instant::now();
+                while begun.elapsed() < PAUSE {
+                    tokio::time::sleep(tick).await;
+                    heartbeat();
+                }
             }
             Err(error) => return Err(error),
         }

@@ -35,7 +35,7 @@ use crate::error::{Code, Error};
 /// The one schedule there is: prune follows each of its successes.
 pub const SNAPSHOT: &str = "snapshot";
 /// The loop turns at least so often: to see the clock step, and to feed the watchdog.
-const TICK: Duration = Duration::from_secs(10);
+pub const TICK: Duration = Duration::from_secs(10);
 /// The tag of a snapshot whose intent could not be recorded.
 pub const LEDGER_FULL: &str = "ledger-full";
 /// Commands that wait.
@@ -49,6 +49,8 @@ pub struct Parts<W> {
     pub settings: Arc<Settings>,
     pub works: Arc<W>,
     pub clock: Arc<dyn Clock>,
+    /// At least so often the loop turns although nothing happens; [`TICK`], where the watchdog wants no more.
+    pub tick: Duration,
     /// Called once a turn.
     pub heartbeat: Box<dyn Fn() + Send + Sync>,
     pub journal: Listener,
@@ -406,7 +408,7 @@ impl<W: Works> Engine<W> {
         let drain = self.drain.map(|until| until.saturating_duration_since(std::time::Instant::now()));
         let drain = drain.filter(|left| !left.is_zero());
         let least = [next, drain, self.jobs.wake(), self.outbox.wake()].into_iter().flatten().min();
-        least.unwrap_or(TICK).min(TICK)
+        least.unwrap_or(self.parts.tick).min(self.parts.tick)
     }
 
     fn publish(&self, now: Timestamp) {

@@ -199,6 +199,7 @@ pub fn start(disk: Disk, works: Arc<Fakes>, at: &str, config: &str) -> Bench {
         settings: Arc::new(settings(config)),
         works: works.clone(),
         clock: clock.clone(),
+        tick: super::core::TICK,
         heartbeat: Box::new({
             let turned = turned.clone();
             move || {

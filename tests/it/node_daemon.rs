@@ -105,7 +105,8 @@ fn the_watchdog_restarts_an_engine_that_does_not_turn_and_nothing_is_lost() {
     node.write("/etc/systemd/system/refloat.service.d/90-test.conf", "0644", environment);
     node.run(&["systemctl", "daemon-reload"]).ok();
     node.run(&["systemctl", "start", "refloat"]).ok();
-    node.run(&["refloat", "snapshot", "take"]).ok();
+    // The first one comes by itself, and the prune after it.
+    node.wait("refloat", "the first snapshot", || job(&node, "prune").filter(|job| job["state"] == "succeeded"));
     let (kept, last) = (snapshots(&node), job(&node, "snapshot").expect("a job"));
     assert_eq!(kept.len(), 1);
 

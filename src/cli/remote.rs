@@ -9,7 +9,6 @@ use super::context::{Context, aside};
 use super::output::{Document, SCHEMA};
 use crate::config::PathSettings;
 use crate::engine::command::Turn;
-use crate::engine::event::Event;
 use crate::engine::job::{JobId, Task};
 use crate::engine::queue::LedgerState;
 use crate::engine::record::Record;
@@ -74,12 +73,7 @@ pub(super) async fn without_daemon(context: &Context) -> Result<Turn> {
         Err(e) if e.code() == Code::NotFound => Ok(Vec::new()),
         Err(e) => Err(e.remedy("be root, or the owner of the state directory")),
     });
-    let mut record = Record::default();
-    for found in records.await? {
-        if let Some(event) = Event::from_entry(&found.entry) {
-            record.apply(&event, found.at);
-        }
-    }
+    let mut record = Record::of(&records.await?);
     let at = Timestamp::now();
     // Nothing runs without it.
     for event in found_open(&record) {

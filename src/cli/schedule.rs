@@ -8,7 +8,7 @@ use super::context::{Context, Ending};
 use super::output::{Document, SCHEMA, fields, table};
 use super::remote;
 use crate::config::parse_duration;
-use crate::engine::core::{SNAPSHOT, timetable};
+use crate::engine::core::{SNAPSHOT, known_schedule, timetable};
 use crate::engine::record::Cursor;
 use crate::error::{Code, Error, Result};
 use crate::http::api::{Done, Pause};
@@ -113,11 +113,7 @@ async fn print(name: &str, context: &Context) -> Result<()> {
 
 async fn explain(args: &ExplainArgs, context: &Context) -> Result<()> {
     let name = &args.name.name;
-    if name != SNAPSHOT {
-        return Err(Error::new(Code::NotFound, "find schedule", name)
-            .because("no schedule has this name")
-            .remedy(format!("name: {SNAPSHOT}")));
-    }
+    known_schedule(name)?;
     let (status, _) = remote::status(context).await?;
     let Some(schedule) = status.schedules.into_iter().find(|s| s.name == *name) else {
         return Err(Error::new(Code::NotFound, "find schedule", name).because("the daemon does not have it"));

@@ -56,16 +56,9 @@ pub(super) async fn watch(shared: Shared) {
 
 async fn tell(shared: &Shared, url: String, name: String, asked: &Result<MemberStatus>) {
     let answer = match asked {
-        Ok(status) => Ok(Answer {
-            name,
-            version: status.version.clone(),
-            cluster_id: status.cluster_id,
-            member_id: status.member_id,
-            revision: status.revision,
-            db_size: status.db_size,
-            is_learner: status.is_learner,
-            has_leader: status.leader.is_some(),
-        }),
+        Ok(status) => {
+            Ok(Answer { name, version: status.version.clone(), revision: status.revision, db_size: status.db_size })
+        }
         Err(error) => Err(Failure::from(error)),
     };
     if let Ok(answer) = &answer {

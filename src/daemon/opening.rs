@@ -66,13 +66,7 @@ pub type Identity = (u64, u64);
 fn read(settings: &Settings, files: Vec<String>) -> Result<(Found, Identity)> {
     let state = open_state(settings, &CancellationToken::new())?;
     let opened = Ledger::open(&state, &Holder::current("refloat daemon", &settings.node))?;
-    let mut record = Record::default();
-    for found in &opened.records {
-        match Event::from_entry(&found.entry) {
-            Some(event) => record.apply(&event, found.at),
-            None => tracing::warn!("entry {} of the ledger is of another version: it is left out", found.seq),
-        }
-    }
+    let record = Record::of(&opened.records);
     let boot_id = BootTime::now().map(|boot| boot.boot_id).unwrap_or_default();
     let version = env!("CARGO_PKG_VERSION").to_string();
     let mut first = vec![Event::Started { version, pid: std::process::id(), boot_id }, Event::Configured { files }];

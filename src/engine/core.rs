@@ -7,6 +7,8 @@
 mod commands;
 mod reports;
 
+pub use commands::known_schedule;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -204,10 +206,15 @@ impl<W: Works> Engine<W> {
         if self.survey != Survey::First && self.drain.is_none() {
             self.slots(now);
         }
-        let ledger = self.outbox.state(now);
+        // Those whose intent is under way have their lanes already.
+        let mut busy = self.jobs.busy();
+        for id in &self.starting {
+            let lanes = self.record.jobs.get(id).map(|known| known.job.task.lanes()).unwrap_or_default();
+            busy.extend(lanes.into_iter().map(|lane| (lane, queue::Holder::Job(*id))));
+        }
         let situation = Situation {
-            busy: &self.jobs.busy(),
-            ledger,
+            busy: &busy,
+            ledger: self.outbox.state(now),
             starting: &self.starting,
             settling: self.survey == Survey::First,
             draining: self.drain.is_some(),
@@ -216,13 +223,7 @@ impl<W: Works> Engine<W> {
                 (step.seconds, until)
             }),
         };
-        // Those whose intent is under way have their lanes already.
-        let mut busy = situation.busy.clone();
-        for id in &self.starting {
-            let lanes = self.record.jobs.get(id).map(|known| known.job.task.lanes()).unwrap_or_default();
-            busy.extend(lanes.into_iter().map(|lane| (lane, queue::Holder::Job(*id))));
-        }
-        let plan = queue::decide(&self.record, &Situation { busy: &busy, ..situation });
+        let plan = queue::decide(&self.record, &situation);
         self.waits = plan.wait;
         for id in plan.start {
             let deadline_at = now + SignedDuration::try_from(self.allowed(id)).unwrap_or_default();

@@ -146,11 +146,6 @@ impl Outbox {
         self.waiting.is_empty() && self.flight.is_none()
     }
 
-    /// Something is under way.
-    pub fn is_flying(&self) -> bool {
-        self.flight.is_some()
-    }
-
     /// After a failure the disk is not asked again at once. Then whoever wants to record something tries again.
     fn is_resting(&self, now: Timestamp) -> bool {
         // Before the failure: the clock stepped back.

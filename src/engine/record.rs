@@ -12,6 +12,7 @@ use super::failure::Failure;
 use super::job::{Job, JobId, Origin};
 use super::phase::{Move, Phase};
 use crate::error::Retry;
+use crate::ledger;
 
 /// Higher numbers are never reached by counting; after one of them there would be no next.
 const LAST_ID: u64 = u64::MAX / 2;
@@ -181,6 +182,18 @@ impl Cursor {
 }
 
 impl Record {
+    /// All that a ledger holds. What a later version wrote decides nothing here, and is said.
+    pub fn of(found: &[ledger::Record]) -> Record {
+        let mut record = Record::default();
+        for found in found {
+            match Event::from_entry(&found.entry) {
+                Some(event) => record.apply(&event, found.at),
+                None => tracing::warn!("entry {} of the ledger is of another version: it is left out", found.seq),
+            }
+        }
+        record
+    }
+
     /// The number of the next job.
     pub fn next_id(&self) -> JobId {
         JobId(self.last_id + 1)

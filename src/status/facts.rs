@@ -29,10 +29,6 @@ pub struct MemberFact {
 pub struct Answer {
     pub name: String,
     pub version: String,
-    pub cluster_id: u64,
-    pub member_id: u64,
     pub revision: i64,
     pub db_size: u64,
-    pub is_learner: bool,
-    pub has_leader: bool,
 }

@@ -93,16 +93,7 @@ fn the_recovery_point_is_that_of_the_best_store() {
         // Not configured any more.
         surveyed("gone", store("newest", "2026-12-01T12:09:00Z", 90)),
     ];
-    let answer = Answer {
-        name: "m".into(),
-        version: "3.6.16".into(),
-        cluster_id: 1,
-        member_id: 2,
-        revision: 100,
-        db_size: 7,
-        is_learner: false,
-        has_leader: true,
-    };
+    let answer = Answer { name: "m".into(), version: "3.6.16".into(), revision: 100, db_size: 7 };
     let member = MemberFact { at: at(NOW), url: "http://m".into(), answer: Ok(answer) };
     let facts = Facts { member: Some(member), ..Facts::default() };
     let status = shown(&turn(record(&events)), &facts);

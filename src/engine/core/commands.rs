@@ -137,7 +137,8 @@ impl<W: Works> Engine<W> {
     }
 }
 
-fn known_schedule(name: &str) -> Result<()> {
+/// `NotFound` for a name that no schedule has.
+pub fn known_schedule(name: &str) -> Result<()> {
     if name == SNAPSHOT {
         return Ok(());
     }

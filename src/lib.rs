@@ -22,6 +22,7 @@ pub mod error;
 pub mod etcd;
 pub mod format;
 pub mod fs;
+pub mod health;
 pub mod host;
 pub mod http;
 pub mod ledger;

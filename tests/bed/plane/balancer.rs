@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::gate::haproxy;
 use super::net::Namespace;
-use super::{ControlPlane, PlaneNode};
+use super::{API_PORT, ControlPlane, PlaneNode};
 use crate::bed::process::Process;
 
 /// The number in its address.
@@ -67,8 +67,8 @@ pub struct Balancer {
 
 impl Balancer {
     /// With the text of a configuration file, such as a snippet from the docs or [`GUIDE`]: its section `global` is left
-    /// out, and its first line `server` stands for all nodes of the plane, each with its own name and address. Returns
-    /// once HAProxy has found all of them up.
+    /// out, it listens on the port of the API whatever is said, and its first line `server` stands for all nodes of the
+    /// plane, each with its own name and address. Returns once HAProxy has found all of them up.
     #[track_caller]
     pub fn start(plane: &ControlPlane, text: &str) -> Self {
         let dir = plane.dir();
@@ -133,10 +133,17 @@ fn for_nodes(text: &str, nodes: &[PlaneNode]) -> String {
     let (mut out, mut in_global, mut had_server) = (Vec::new(), false, false);
     for line in text.lines() {
         let words: Vec<&str> = line.split_whitespace().collect();
-        if !line.starts_with(char::is_whitespace) && !words.is_empty() {
+        if words.is_empty() || words[0].starts_with('#') {
+            continue;
+        }
+        if !line.starts_with(char::is_whitespace) {
             in_global = words[0] == "global";
         }
         if in_global {
+            continue;
+        }
+        if words[0] == "bind" {
+            out.push(format!("  bind *:{API_PORT}"));
             continue;
         }
         let ["server", name, address, rest @ ..] = words.as_slice() else {

@@ -73,8 +73,17 @@ fn everything_written_arrives() {
         timezone = 'UTC'
         agreement = 'off'
         stall_timeout = '1m'
-        max_duration = '3h'";
-    let Settings { node, paths, etcd, stores, snapshot } = parse(text).unwrap();
+        max_duration = '3h'
+        [health]
+        enabled = false
+        interval = '2s'
+        timeout = '500ms'
+        apiservers = ['https://h', 'https://[::1]:443/']
+        kubeconfig = '/k'
+        write_probe = false
+        balancer = 'https://vip:8443'
+        layout = 'all'";
+    let Settings { node, paths, etcd, stores, snapshot, health } = parse(text).unwrap();
     assert_eq!((node.as_str(), paths), ("n.1-a", PathSettings { state: "/s".into(), runtime: "/r".into() }));
     assert_eq!(
         etcd,
@@ -100,6 +109,19 @@ fn everything_written_arrives() {
     assert_eq!(snapshot.schedule, Schedule::Every(Duration::from_secs(1800)));
     assert_eq!((snapshot.agreement, snapshot.stall_timeout), (Agreement::Off, Duration::from_secs(60)));
     assert_eq!(snapshot.max_duration, Duration::from_secs(3 * 3600));
+    assert_eq!(
+        health,
+        HealthSettings {
+            enabled: false,
+            interval: Duration::from_secs(2),
+            timeout: Duration::from_millis(500),
+            apiservers: vec!["https://h:6443".into(), "https://[::1]:443".into()],
+            kubeconfig: "/k".into(),
+            write_probe: false,
+            balancer: Some("https://vip:8443".into()),
+            layout: Some(EtcdLayout::All),
+        }
+    );
 }
 
 #[test]
@@ -193,6 +215,15 @@ fn what_is_refused_and_where() {
         ("[snapshot]\ntimezone = 'Mars/Olympus'".into(), 2, "Mars/Olympus"),
         ("[snapshot]\nagreement = true".into(), 2, "snapshot.agreement: invalid type: boolean `true`"),
         ("[snapshot]\nstall_timeout = 1979-05-27".into(), 2, "a date"),
+        ("[health]\nenabled = 'yes'".into(), 2, "health.enabled: invalid type: string"),
+        ("[health]\ninterval = '1m'".into(), 2, "1m is outside 500ms to 10s"),
+        ("[health]\ntimeout = '0s'".into(), 2, "0s is outside 200ms to 5s"),
+        ("[health]\napiservers = ['http://a:6443']".into(), 2, "is not the URL of an apiserver"),
+        ("[health]\napiservers = ['https://a', 'https://a:6443']".into(), 2, "twice"),
+        ("[health]\nbalancer = 'a:6443'".into(), 2, "is not the URL of an apiserver"),
+        ("[health]\napiservers = ['https://a']\nbalancer = 'https://a'".into(), 3, "one of `apiservers` too"),
+        ("[health]\nkubeconfig = 'kubeconfig'".into(), 2, "not an absolute path"),
+        ("[health]\nlayout = 'some'".into(), 2, "unknown variant `some`, expected `local` or `all`"),
         ("[helth]\ninterval = '1s'".into(), 1, "`helth` is not a known key in this version"),
     ];
     for (text, line, part) in cases {
@@ -210,7 +241,8 @@ fn a_slip_of_the_keyboard_gets_the_nearest_key() {
         ("[etcd]\nend_points = []", "did you mean `endpoints`?"),
         ("[etcd]\nca-file = '/a'", "did you mean `ca_file`?"),
         ("[[store]]\nmax_byte = '1GiB'", "did you mean `max_bytes`?"),
-        ("[health]", "remove it; known here: node, paths, etcd, store, snapshot"),
+        ("[health]\nlay_out = 'all'", "did you mean `layout`?"),
+        ("[weather]", "remove it; known here: node, paths, etcd, store, snapshot, health"),
     ] {
         assert_eq!(refused(text).get_remedy(), Some(remedy), "{text}");
     }
@@ -276,6 +308,7 @@ fn known_keys() -> BTreeSet<String> {
         ("store", fields::<input::StoreInput>("store.0.")),
         ("store.0.retention", fields::<input::RetentionInput>("store.0.retention.")),
         ("snapshot", fields::<input::SnapshotInput>("snapshot.")),
+        ("health", fields::<input::HealthInput>("health.")),
     ] {
         assert!(keys.remove(table), "{table}");
         keys.extend(inner);

@@ -3,7 +3,9 @@
 //!
 //! Touches no disk: it must work on the frozen disk that it judges. Backup trouble never enters. The default only advises.
 //!
-//! [`model`] holds the words, [`verdict`] what facts mean.
+//! [`model`] holds the words, [`verdict`] what facts mean. [`schedule`] says what is asked when, [`probes`] asks.
 
 pub mod model;
+pub mod probes;
+pub mod schedule;
 pub mod verdict;

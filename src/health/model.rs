@@ -108,12 +108,14 @@ pub enum Probe {
     A3,
     /// The same Lease at resourceVersion=0 must catch up.
     A4,
+    /// A3 padded to 16 KiB: a fact of its own, because the small ones between would say good.
+    A5,
     /// A2 through the balancer.
     V1,
 }
 
 impl Probe {
-    pub const ALL: [Probe; 11] = [
+    pub const ALL: [Probe; 12] = [
         Probe::E1,
         Probe::E2,
         Probe::E3,
@@ -124,8 +126,14 @@ impl Probe {
         Probe::A2,
         Probe::A3,
         Probe::A4,
+        Probe::A5,
         Probe::V1,
     ];
+
+    /// Its place in [`Probe::ALL`].
+    pub fn index(self) -> usize {
+        self as usize
+    }
 }
 
 impl fmt::Display for Probe {
@@ -154,6 +162,45 @@ pub enum Outcome {
     Failed(Failure),
     /// It could not be asked, or the answer says nothing about the target (403, 404, 429, a paused probe).
     Unknown(String),
+}
+
+/// What etcd's and the apiserver's metrics tell beside the probes; explains, never judges alone.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Gauges {
+    pub at: Mono,
+    /// etcd, 99th percentile of the last minute.
+    #[serde(default)]
+    pub fsync: Option<Duration>,
+    #[serde(default)]
+    pub commit: Option<Duration>,
+    /// Apiserver: LISTs that reach etcd.
+    #[serde(default)]
+    pub lists: Vec<ListRate>,
+}
+
+/// LISTs of one resource.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ListRate {
+    pub resource: String,
+    pub per_second: f64,
+    /// Objects that etcd read for them, each second.
+    pub objects_per_second: f64,
+    /// Only where APF's request dump or an audit log tells.
+    pub client: Option<String>,
+}
+
+/// What somebody announced: until then its silence is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Planned {
+    pub what: Work,
+    pub until: Mono,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Work {
+    Defragmentation,
+    Restart,
 }
 
 /// What a good answer carried.
@@ -237,10 +284,22 @@ pub struct Observer {
     /// The own client certificate is over.
     pub certificate_expired: bool,
     pub data_dir: Option<DataDir>,
+    /// The own member's process, where it can be seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub process: Option<Process>,
     /// Locked in memory; why not.
     pub locked: Option<String>,
     /// Since then it has been running.
     pub started: Mono,
+}
+
+/// What `/proc` says of the own member's process: it tells a hung disk from lost packets, which look alike by any request.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Process {
+    /// State T: stopped by a signal or a tracer.
+    pub stopped: bool,
+    /// A thread has been in state D (waiting for a disk) at every look since then.
+    pub blocked_since: Option<Mono>,
 }
 
 /// The own member's data directory.

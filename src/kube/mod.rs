@@ -1,0 +1,3 @@
+//! The apiserver, as far as refloat talks to one. [`probe`] asks for health.
+
+pub mod probe;

@@ -13,6 +13,7 @@ mod daemon;
 pub mod db;
 mod discover;
 pub mod failure;
+mod health;
 mod jobs;
 pub mod list;
 pub mod output;
@@ -78,6 +79,9 @@ pub fn run(cli: Cli) -> ExitCode {
     let format = cli.global.output;
     if let Command::Daemon(_) = &cli.command {
         return end(daemon::run(cli.global.config.as_deref()).map(|()| Ending::Good), format);
+    }
+    if cli.is_health_daemon() {
+        return end(health::daemon(cli.global.config.as_deref()).map(|()| Ending::Good), format);
     }
     let result = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -145,6 +149,7 @@ async fn command(command: Command, context: &Context) -> Result<Ending> {
         Command::Setup(args) => setup::run(args, context).await,
         Command::Config(command) => config::run(command, context),
         Command::Status(args) => status::run(args, context).await,
+        Command::Health(args) => health::run(args, context).await,
         Command::Jobs(command) => jobs::run(command, context).await,
         Command::Schedule(command) => schedule::run(command, context).await,
         // Has a runtime of its own, see `run`.

@@ -37,8 +37,7 @@ pub(super) fn shown(settings: &Settings, input: &Table) -> Vec<Shown> {
         list.push(Shown { key: key.into(), value, origin });
     };
     // Destructured, so that a new setting does not compile before it is shown.
-    let Settings { node, paths: PathSettings { state, runtime }, etcd, stores, snapshot, health } =
-        settings;
+    let Settings { node, paths: PathSettings { state, runtime }, etcd, stores, snapshot, health } = settings;
     add("node", text(node));
     add("paths.state", text(state.display()));
     add("paths.runtime", text(runtime.display()));

@@ -210,16 +210,31 @@ pub enum Reading {
     #[default]
     Nothing,
     /// E1, and A1 for the apiserver: seconds since the epoch at which the served certificate ends.
-    Certificate { not_after: i64 },
+    Certificate {
+        not_after: i64,
+    },
     /// E2 to E5.
-    Header { revision: i64, term: u64 },
+    Header {
+        revision: i64,
+        term: u64,
+    },
     /// E4: alarms of the whole cluster, `nospace` or `corrupt`, with the member's id.
-    Alarms { revision: i64, term: u64, alarms: Vec<(String, u64)> },
+    Alarms {
+        revision: i64,
+        term: u64,
+        alarms: Vec<(String, u64)>,
+    },
     Status(Status),
     /// A1: names of the checks that fail; `readyz` and `livez` together.
-    Checks { ready: bool, live: bool, failing: Vec<String> },
+    Checks {
+        ready: bool,
+        live: bool,
+        failing: Vec<String>,
+    },
     /// A2 to A4: the Lease's resourceVersion.
-    Lease { revision: u64 },
+    Lease {
+        revision: u64,
+    },
 }
 
 /// E6.
@@ -265,7 +280,10 @@ pub enum Failure {
     /// The answer came and is an error: HTTP 5xx, or a gRPC status that is about the server.
     Server(String),
     /// A4: still an older resourceVersion than the write gave.
-    Stale { written: u64, seen: u64 },
+    Stale {
+        written: u64,
+        seen: u64,
+    },
 }
 
 /// Own condition (L1): whether this observer may judge anybody.

@@ -12,13 +12,17 @@
 //! | `DELETE /v1/jobs/ID` | cancels it |
 //! | `GET /v1/schedules` | [`Schedule`](crate::status::Schedule)s |
 //! | `POST /v1/schedules/NAME/pause`, `/resume` | [`api::Pause`] |
+//!
+//! The health process has a socket of its own, see [`serve_health`].
 
 pub mod api;
 pub mod client;
 mod connections;
 mod follow;
+mod health;
 mod server;
 
+pub use health::{HEALTH_SOCKET, QUIET, serve_health};
 pub use server::{App, bind, serve};
 
 /// In the runtime directory.

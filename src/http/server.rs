@@ -130,7 +130,7 @@ pub async fn serve(listener: UnixListener, app: App, cancel: CancellationToken) 
     }
 }
 
-fn answer<T: Serialize>(result: Result<T>) -> Response {
+pub(super) fn answer<T: Serialize>(result: Result<T>) -> Response {
     let (status, body) = match &result {
         Ok(document) => (StatusCode::OK, serde_json::to_vec(document)),
         Err(error) => {
@@ -150,7 +150,7 @@ fn answer<T: Serialize>(result: Result<T>) -> Response {
     }
 }
 
-fn lines(body: Body) -> Response {
+pub(super) fn lines(body: Body) -> Response {
     ([(header::CONTENT_TYPE, "application/jsonl")], body).into_response()
 }
 

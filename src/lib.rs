@@ -26,6 +26,7 @@ pub mod health;
 pub mod host;
 pub mod http;
 pub mod ledger;
+pub mod maintain;
 pub mod setup;
 pub mod snapshot;
 pub mod status;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
-use super::{completions, config, daemon, db, discover, jobs, prune, schedule, setup, snapshot, status, store};
+use super::{completions, config, daemon, db, defrag, discover, jobs, prune, schedule, setup, snapshot, status, store};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -41,6 +41,8 @@ pub(super) enum Command {
     Snapshot(snapshot::Command),
     /// Remove what the retention rules let go, after showing why
     Prune(prune::PruneArgs),
+    /// Give the free pages of the own member's database back to its disk, when that pays
+    Defrag(defrag::DefragArgs),
     /// What the daemon does and did
     #[command(subcommand)]
     Jobs(jobs::Command),

@@ -20,6 +20,7 @@ pub(super) struct Input {
     pub etcd: EtcdInput,
     pub store: Vec<StoreInput>,
     pub snapshot: SnapshotInput,
+    pub maintain: MaintainInput,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -77,8 +78,16 @@ pub(super) struct SnapshotInput {
     pub window: Option<String>,
     pub shift: Option<String>,
     pub agreement: Option<Agreement>,
+    pub rate: Option<String>,
     pub stall_timeout: Option<Span>,
     pub max_duration: Option<Span>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct MaintainInput {
+    pub min_gain: Option<Size>,
+    pub min_gain_percent: Option<Count>,
 }
 
 /// A duration, written as in [`units::parse_duration`].

@@ -20,6 +20,7 @@ pub struct Settings {
     /// At least one; names are unique.
     pub stores: Vec<StoreSettings>,
     pub snapshot: SnapshotSettings,
+    pub maintain: MaintainSettings,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -166,6 +167,21 @@ impl StoreSettings {
     pub(super) const DEFAULT_TRASH_GRACE: Duration = Duration::from_secs(24 * 3600);
 }
 
+/// When a defragmentation pays.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MaintainSettings {
+    /// Bytes that it must free.
+    pub min_gain: u64,
+    /// Of the database file.
+    pub min_gain_percent: u32,
+}
+
+impl Default for MaintainSettings {
+    fn default() -> Self {
+        MaintainSettings { min_gain: 256 << 20, min_gain_percent: 25 }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq)]
 pub struct SnapshotSettings {
     pub schedule: Schedule,
@@ -176,6 +192,8 @@ pub struct SnapshotSettings {
     /// How far this node is behind the slots; `None`: by its name.
     pub shift: Option<Duration>,
     pub agreement: Agreement,
+    /// Bytes of the database a second that the daemon takes from the member; `None`: as fast as it comes.
+    pub rate: Option<u64>,
     /// No bytes for this long is a failure.
     pub stall_timeout: Duration,
     /// The longest deadline that a take gets, however large the database.
@@ -185,6 +203,9 @@ pub struct SnapshotSettings {
 impl SnapshotSettings {
     pub(super) const DEFAULT_SCHEDULE: &str = "*/30 * * * *";
     pub(super) const DEFAULT_TIMEZONE: &str = "UTC";
+    pub(super) const DEFAULT_RATE: u64 = 64 << 20;
+    /// Deadlines by size assume more than half of it.
+    pub(super) const LEAST_RATE: u64 = 10 << 20;
     pub(super) const DEFAULT_STALL_TIMEOUT: Duration = Duration::from_secs(30);
     pub(super) const DEFAULT_MAX_DURATION: Duration = Duration::from_secs(2 * 3600);
 }

@@ -37,7 +37,7 @@ pub(super) fn shown(settings: &Settings, input: &Table) -> Vec<Shown> {
         list.push(Shown { key: key.into(), value, origin });
     };
     // Destructured, so that a new setting does not compile before it is shown.
-    let Settings { node, paths: PathSettings { state, runtime }, etcd, stores, snapshot } = settings;
+    let Settings { node, paths: PathSettings { state, runtime }, etcd, stores, snapshot, maintain } = settings;
     add("node", text(node));
     add("paths.state", text(state.display()));
     add("paths.runtime", text(runtime.display()));
@@ -46,6 +46,9 @@ pub(super) fn shown(settings: &Settings, input: &Table) -> Vec<Shown> {
         store_keys(store, &format!("store.{index}"), &mut add);
     }
     snapshot_keys(snapshot, &mut add);
+    let MaintainSettings { min_gain, min_gain_percent } = maintain;
+    add("maintain.min_gain", text(format_size(*min_gain)));
+    add("maintain.min_gain_percent", number(*min_gain_percent));
     list
 }
 
@@ -98,7 +101,7 @@ fn store_keys(store: &StoreSettings, at: &str, add: &mut Add<'_>) {
 }
 
 fn snapshot_keys(snapshot: &SnapshotSettings, add: &mut Add<'_>) {
-    let SnapshotSettings { schedule, timezone, window, shift, agreement, stall_timeout, max_duration } = snapshot;
+    let SnapshotSettings { schedule, timezone, window, shift, agreement, rate, stall_timeout, max_duration } = snapshot;
     let (cron, every) = match schedule {
         Schedule::Cron(cron) => (text(cron.as_str()), None),
         Schedule::Every(period) => (None, text(format_duration(*period))),
@@ -116,6 +119,7 @@ fn snapshot_keys(snapshot: &SnapshotSettings, add: &mut Add<'_>) {
             Agreement::Always => "always",
         }),
     );
+    add("snapshot.rate", text(rate.map_or_else(|| "off".into(), format_size)));
     add("snapshot.stall_timeout", text(format_duration(*stall_timeout)));
     add("snapshot.max_duration", text(format_duration(*max_duration)));
 }

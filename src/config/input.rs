@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde::de::{self, Deserializer, Visitor};
 
-use super::settings::{Agreement, MinFree, Scope};
+use super::settings::{Agreement, FenceMode, FenceTarget, MinFree, Scope};
 use super::units::{self, UnitError};
 
 #[derive(Debug, Default, Deserialize)]
@@ -20,6 +20,7 @@ pub(super) struct Input {
     pub etcd: EtcdInput,
     pub store: Vec<StoreInput>,
     pub snapshot: SnapshotInput,
+    pub fence: FenceInput,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -79,6 +80,15 @@ pub(super) struct SnapshotInput {
     pub agreement: Option<Agreement>,
     pub stall_timeout: Option<Span>,
     pub max_duration: Option<Span>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct FenceInput {
+    pub mode: Option<FenceMode>,
+    pub target: Option<FenceTarget>,
+    pub agent_check: Option<String>,
+    pub http: Option<String>,
 }
 
 /// A duration, written as in [`units::parse_duration`].

@@ -3,7 +3,8 @@
 //!
 //! Touches no disk: it must work on the frozen disk that it judges. Backup trouble never enters. The default only advises.
 //!
-//! [`model`] holds the words, [`verdict`] what facts mean.
+//! [`model`] holds the words, [`verdict`] what facts mean, [`fence`] what comes of it.
 
+pub mod fence;
 pub mod model;
 pub mod verdict;

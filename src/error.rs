@@ -94,6 +94,8 @@ codes! {
     TlsFailed = "tls-failed", Unavailable, Never;
     /// The member answered with an error that fits nothing else.
     MemberFailed = "member-failed", Unavailable, Later;
+    /// An apiserver does not answer, or answers with an error that fits nothing else.
+    ApiserverFailed = "apiserver-failed", Unavailable, Later;
     /// systemd did not do what was asked of a unit, or cannot be asked.
     UnitFailed = "unit-failed", Unavailable, Later;
     /// User, password or client certificate refused.

@@ -25,6 +25,7 @@ pub mod fs;
 pub mod health;
 pub mod host;
 pub mod http;
+pub mod kube;
 pub mod ledger;
 pub mod maintain;
 pub mod setup;

@@ -6,7 +6,10 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
-use super::{completions, config, daemon, db, defrag, discover, jobs, prune, schedule, setup, snapshot, status, store};
+use super::{
+    answer, completions, config, daemon, db, defrag, discover, fence, jobs, prune, schedule, setup, snapshot, status,
+    store,
+};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -64,6 +67,11 @@ pub(super) enum Command {
     Config(config::Command),
     /// Run the service: schedules, jobs, control socket
     Daemon(daemon::DaemonArgs),
+    /// What balancers hear about this node; hold and release it by hand
+    #[command(subcommand)]
+    Fence(fence::Command),
+    /// Run the service that balancers ask
+    Answer(answer::AnswerArgs),
     /// Print a completion script for a shell
     Completions(completions::CompletionsArgs),
 }

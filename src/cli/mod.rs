@@ -3,6 +3,7 @@
 //! In: the command line. Out: a document on standard output (table, JSON or JSON lines), progress and errors on
 //! standard error, an exit code from the error's own table. No decision about data is made here.
 
+mod answer;
 mod args;
 mod columns;
 mod completions;
@@ -14,6 +15,7 @@ pub mod db;
 mod defrag;
 mod discover;
 pub mod failure;
+mod fence;
 mod jobs;
 pub mod list;
 pub mod output;
@@ -79,6 +81,9 @@ pub fn run(cli: Cli) -> ExitCode {
     let format = cli.global.output;
     if let Command::Daemon(_) = &cli.command {
         return end(daemon::run(cli.global.config.as_deref()).map(|()| Ending::Good), format);
+    }
+    if let Command::Answer(_) = &cli.command {
+        return end(answer::run(cli.global.config.as_deref()).map(|()| Ending::Good), format);
     }
     let result = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -149,8 +154,9 @@ async fn command(command: Command, context: &Context) -> Result<Ending> {
         Command::Status(args) => status::run(args, context).await,
         Command::Jobs(command) => jobs::run(command, context).await,
         Command::Schedule(command) => schedule::run(command, context).await,
-        // Has a runtime of its own, see `run`.
-        Command::Daemon(_) => Err(Error::new(Code::Internal, "run the daemon", "")),
+        Command::Fence(command) => fence::run(command, context).await,
+        // They have a runtime of their own, see `run`.
+        Command::Answer(_) | Command::Daemon(_) => Err(Error::new(Code::Internal, "run a service", "")),
         Command::Completions(args) => completions::run(&args, context),
     }
 }

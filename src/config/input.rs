@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde::de::{self, Deserializer, Visitor};
 
-use super::settings::{Agreement, MinFree, Scope};
+use super::settings::{Agreement, FenceMode, FenceTarget, MinFree, Scope};
 use super::units::{self, UnitError};
 
 #[derive(Debug, Default, Deserialize)]
@@ -21,6 +21,7 @@ pub(super) struct Input {
     pub store: Vec<StoreInput>,
     pub snapshot: SnapshotInput,
     pub maintain: MaintainInput,
+    pub fence: FenceInput,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -88,6 +89,15 @@ pub(super) struct SnapshotInput {
 pub(super) struct MaintainInput {
     pub min_gain: Option<Size>,
     pub min_gain_percent: Option<Count>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct FenceInput {
+    pub mode: Option<FenceMode>,
+    pub target: Option<FenceTarget>,
+    pub agent_check: Option<String>,
+    pub http: Option<String>,
 }
 
 /// A duration, written as in [`units::parse_duration`].

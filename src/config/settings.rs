@@ -1,5 +1,6 @@
 //! The validated configuration, as all other modules see it, and the default of every key.
 
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -21,6 +22,7 @@ pub struct Settings {
     pub stores: Vec<StoreSettings>,
     pub snapshot: SnapshotSettings,
     pub maintain: MaintainSettings,
+    pub fence: FenceSettings,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -225,4 +227,54 @@ pub enum Agreement {
     Auto,
     Off,
     Always,
+}
+
+/// What balancers hear about this node, and where they ask.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FenceSettings {
+    pub mode: FenceMode,
+    pub target: FenceTarget,
+    /// HAProxy's agent-check; the port is not 0. The two differ.
+    pub agent_check: SocketAddr,
+    /// `GET /ready`.
+    pub http: SocketAddr,
+}
+
+impl Default for FenceSettings {
+    fn default() -> Self {
+        let any = |port| SocketAddr::from((Ipv4Addr::UNSPECIFIED, port));
+        FenceSettings { mode: FenceMode::Advise, target: FenceTarget::Auto, agent_check: any(9978), http: any(9979) }
+    }
+}
+
+/// How far a verdict reaches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FenceMode {
+    /// Always up, also by hand.
+    Off,
+    /// Says what it would do. Always up, unless a person says down.
+    Advise,
+    Balancer,
+}
+
+impl FenceMode {
+    pub fn word(self) -> &'static str {
+        match self {
+            FenceMode::Off => "off",
+            FenceMode::Advise => "advise",
+            FenceMode::Balancer => "balancer",
+        }
+    }
+}
+
+/// What is taken out of service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FenceTarget {
+    /// By the layout that was discovered.
+    Auto,
+    Apiserver,
+    /// The member.
+    Etcd,
 }

@@ -37,7 +37,7 @@ pub(super) fn shown(settings: &Settings, input: &Table) -> Vec<Shown> {
         list.push(Shown { key: key.into(), value, origin });
     };
     // Destructured, so that a new setting does not compile before it is shown.
-    let Settings { node, paths: PathSettings { state, runtime }, etcd, stores, snapshot, maintain } = settings;
+    let Settings { node, paths: PathSettings { state, runtime }, etcd, stores, snapshot, maintain, fence } = settings;
     add("node", text(node));
     add("paths.state", text(state.display()));
     add("paths.runtime", text(runtime.display()));
@@ -49,6 +49,7 @@ pub(super) fn shown(settings: &Settings, input: &Table) -> Vec<Shown> {
     let MaintainSettings { min_gain, min_gain_percent } = maintain;
     add("maintain.min_gain", text(format_size(*min_gain)));
     add("maintain.min_gain_percent", number(*min_gain_percent));
+    fence_keys(fence, &mut add);
     list
 }
 
@@ -122,6 +123,21 @@ fn snapshot_keys(snapshot: &SnapshotSettings, add: &mut Add<'_>) {
     add("snapshot.rate", text(rate.map_or_else(|| "off".into(), format_size)));
     add("snapshot.stall_timeout", text(format_duration(*stall_timeout)));
     add("snapshot.max_duration", text(format_duration(*max_duration)));
+}
+
+fn fence_keys(fence: &FenceSettings, add: &mut Add<'_>) {
+    let FenceSettings { mode, target, agent_check, http } = fence;
+    add("fence.mode", text(mode.word()));
+    add(
+        "fence.target",
+        text(match target {
+            FenceTarget::Auto => "auto",
+            FenceTarget::Apiserver => "apiserver",
+            FenceTarget::Etcd => "etcd",
+        }),
+    );
+    add("fence.agent_check", text(agent_check));
+    add("fence.http", text(http));
 }
 
 fn text(value: impl ToString) -> Option<Value> {

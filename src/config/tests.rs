@@ -39,6 +39,7 @@ fn nothing_written_is_a_working_configuration() {
     assert_eq!((store.min_free, store.max_bytes, store.scope), (MinFree::Auto, None, Scope::Node));
     assert_eq!(store.trash_grace, Duration::from_secs(86_400));
     assert_eq!(settings.snapshot.agreement, Agreement::Auto);
+    assert_eq!((settings.fence.mode, settings.fence.target), (FenceMode::Advise, FenceTarget::Auto));
     assert!(matches!(&settings.snapshot.schedule, Schedule::Cron(cron) if cron.as_str() == "*/30 * * * *"));
 }
 
@@ -73,8 +74,15 @@ fn everything_written_arrives() {
         timezone = 'UTC'
         agreement = 'off'
         stall_timeout = '1m'
-        max_duration = '3h'";
-    let Settings { node, paths, etcd, stores, snapshot } = parse(text).unwrap();
+        max_duration = '3h'
+        [fence]
+        mode = 'balancer'
+        target = 'etcd'
+        agent_check = '127.0.0.1:1'
+        http = '[::1]:2'";
+    let Settings { node, paths, etcd, stores, snapshot, fence } = parse(text).unwrap();
+    assert_eq!((fence.mode, fence.target), (FenceMode::Balancer, FenceTarget::Etcd));
+    assert_eq!((fence.agent_check.to_string(), fence.http.to_string()), ("127.0.0.1:1".into(), "[::1]:2".into()));
     assert_eq!((node.as_str(), paths), ("n.1-a", PathSettings { state: "/s".into(), runtime: "/r".into() }));
     assert_eq!(
         etcd,
@@ -193,6 +201,11 @@ fn what_is_refused_and_where() {
         ("[snapshot]\ntimezone = 'Mars/Olympus'".into(), 2, "Mars/Olympus"),
         ("[snapshot]\nagreement = true".into(), 2, "snapshot.agreement: invalid type: boolean `true`"),
         ("[snapshot]\nstall_timeout = 1979-05-27".into(), 2, "a date"),
+        ("[fence]\nmode = 'on'".into(), 2, "unknown variant `on`"),
+        ("[fence]\nagent_check = 'localhost:9978'".into(), 2, "is not an address with a port"),
+        ("[fence]\nhttp = '0.0.0.0:0'".into(), 2, "is not an address with a port"),
+        ("[fence]\nhttp = '9979'".into(), 2, "is not an address with a port"),
+        ("[fence]\nhttp = '127.0.0.1:9978'".into(), 2, "port 9978 is that of agent_check as well"),
         ("[helth]\ninterval = '1s'".into(), 1, "`helth` is not a known key in this version"),
     ];
     for (text, line, part) in cases {
@@ -210,7 +223,7 @@ fn a_slip_of_the_keyboard_gets_the_nearest_key() {
         ("[etcd]\nend_points = []", "did you mean `endpoints`?"),
         ("[etcd]\nca-file = '/a'", "did you mean `ca_file`?"),
         ("[[store]]\nmax_byte = '1GiB'", "did you mean `max_bytes`?"),
-        ("[health]", "remove it; known here: node, paths, etcd, store, snapshot"),
+        ("[playbook]", "remove it; known here: node, paths, etcd, store, snapshot, fence"),
     ] {
         assert_eq!(refused(text).get_remedy(), Some(remedy), "{text}");
     }
@@ -276,6 +289,7 @@ fn known_keys() -> BTreeSet<String> {
         ("store", fields::<input::StoreInput>("store.0.")),
         ("store.0.retention", fields::<input::RetentionInput>("store.0.retention.")),
         ("snapshot", fields::<input::SnapshotInput>("snapshot.")),
+        ("fence", fields::<input::FenceInput>("fence.")),
     ] {
         assert!(keys.remove(table), "{table}");
         keys.extend(inner);

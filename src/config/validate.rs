@@ -1,6 +1,7 @@
 //! Input and surroundings in, [`Settings`] or the reason against them out. Touches no file.
 
 use std::collections::HashSet;
+use std::net::SocketAddr;
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
@@ -8,7 +9,9 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use url::Url;
 
-use super::input::{EtcdInput, Input, MaintainInput, PathsInput, RetentionInput, SnapshotInput, Span, StoreInput};
+use super::input::{
+    EtcdInput, FenceInput, Input, MaintainInput, PathsInput, RetentionInput, SnapshotInput, Span, StoreInput,
+};
 use super::merge::{self, Table};
 use super::settings::*;
 use super::window::Window;
@@ -28,6 +31,7 @@ pub(super) fn settings(table: &Table, surroundings: &Surroundings) -> Result<Set
         stores: check.stores(input.store)?,
         snapshot: check.snapshot(input.snapshot)?,
         maintain: check.maintain(&input.maintain)?,
+        fence: check.fence(input.fence)?,
     })
 }
 
@@ -377,6 +381,31 @@ impl Check<'_> {
                 Err(e) => Err(self.refuse(KEY, format!("{e}; or \"off\""))),
             },
         }
+    }
+
+    fn fence(&self, input: FenceInput) -> Result<FenceSettings> {
+        let default = FenceSettings::default();
+        let agent_check = self.address("fence.agent_check", input.agent_check, default.agent_check)?;
+        let http = self.address("fence.http", input.http, default.http)?;
+        // The same port on any address and on one of them: only one could be had.
+        if agent_check.port() == http.port() {
+            return Err(self.refuse("fence.http", format!("port {} is that of agent_check as well", http.port())));
+        }
+        Ok(FenceSettings {
+            mode: input.mode.unwrap_or(default.mode),
+            target: input.target.unwrap_or(default.target),
+            agent_check,
+            http,
+        })
+    }
+
+    fn address(&self, key: &str, given: Option<String>, default: SocketAddr) -> Result<SocketAddr> {
+        let Some(text) = given else { return Ok(default) };
+        let parsed = text.parse().ok().filter(|address: &SocketAddr| address.port() != 0);
+        parsed.ok_or_else(|| {
+            let because = format!("{text:?} is not an address with a port such as \"0.0.0.0:9978\" or \"[::1]:9978\"");
+            self.refuse(key, because)
+        })
     }
 
     fn within(&self, key: &str, given: Option<Span>, default: Duration, least: &str, most: &str) -> Result<Duration> {

@@ -7,6 +7,8 @@
 mod bed;
 
 mod agreement;
+mod answer;
+mod answering;
 mod bed_liar;
 mod bed_smoke;
 mod by_hand;
@@ -27,6 +29,7 @@ mod etcd_member;
 mod etcd_stream;
 mod etcd_tls;
 mod etcd_view;
+mod fence_haproxy;
 mod forge;
 mod forms;
 mod generated;
@@ -40,6 +43,7 @@ mod listing;
 mod locks;
 mod many_keys;
 mod node_again;
+mod node_answer;
 mod node_bed;
 mod node_daemon;
 mod node_package;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde::de::{self, Deserializer, Visitor};
 
-use super::settings::{Agreement, FenceMode, FenceTarget, MinFree, Scope};
+use super::settings::{Agreement, EtcdLayout, FenceMode, FenceTarget, MinFree, Scope};
 use super::units::{self, UnitError};
 
 #[derive(Debug, Default, Deserialize)]
@@ -22,6 +22,7 @@ pub(super) struct Input {
     pub snapshot: SnapshotInput,
     pub maintain: MaintainInput,
     pub fence: FenceInput,
+    pub health: HealthInput,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -98,6 +99,19 @@ pub(super) struct FenceInput {
     pub target: Option<FenceTarget>,
     pub agent_check: Option<String>,
     pub http: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct HealthInput {
+    pub enabled: Option<bool>,
+    pub interval: Option<Span>,
+    pub timeout: Option<Span>,
+    pub apiservers: Option<Vec<String>>,
+    pub kubeconfig: Option<String>,
+    pub write_probe: Option<bool>,
+    pub balancer: Option<String>,
+    pub layout: Option<EtcdLayout>,
 }
 
 /// A duration, written as in [`units::parse_duration`].

@@ -14,6 +14,7 @@
 //! | [`apply`] | manifests, by server-side apply |
 //! | [`lease`] | this node's Lease |
 //! | [`endpoints`] | all apiservers, as they name themselves |
+//! | [`probe`] | what health asks: connections of its own, in little memory |
 
 pub mod apply;
 pub mod client;
@@ -21,6 +22,7 @@ pub mod endpoints;
 mod failure;
 pub mod kubeconfig;
 pub mod lease;
+pub mod probe;
 pub mod request;
 pub mod signing;
 

@@ -7,7 +7,10 @@ use std::path::PathBuf;
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use tracing_subscriber::fmt::writer::BoxMakeWriter;
 
-use super::{completions, config, daemon, db, discover, health, jobs, prune, schedule, setup, snapshot, status, store};
+use super::{
+    answer, completions, config, daemon, db, defrag, discover, fence, health, jobs, prune, schedule, setup, snapshot,
+    status, store,
+};
 use crate::host::log::Lossy;
 
 const EXAMPLES: &str = "\
@@ -47,6 +50,8 @@ pub(super) enum Command {
     Snapshot(snapshot::Command),
     /// Remove what the retention rules let go, after showing why
     Prune(prune::PruneArgs),
+    /// Give the free pages of the own member's database back to its disk, when that pays
+    Defrag(defrag::DefragArgs),
     /// What the daemon does and did
     #[command(subcommand)]
     Jobs(jobs::Command),
@@ -68,6 +73,11 @@ pub(super) enum Command {
     Config(config::Command),
     /// Run the service: schedules, jobs, control socket
     Daemon(daemon::DaemonArgs),
+    /// What balancers hear about this node; hold and release it by hand
+    #[command(subcommand)]
+    Fence(fence::Command),
+    /// Run the service that balancers ask
+    Answer(answer::AnswerArgs),
     /// Print a completion script for a shell
     Completions(completions::CompletionsArgs),
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde::de::{self, Deserializer, Visitor};
 
-use super::settings::{Agreement, EtcdLayout, MinFree, Scope};
+use super::settings::{Agreement, EtcdLayout, FenceMode, FenceTarget, MinFree, Scope};
 use super::units::{self, UnitError};
 
 #[derive(Debug, Default, Deserialize)]
@@ -20,6 +20,8 @@ pub(super) struct Input {
     pub etcd: EtcdInput,
     pub store: Vec<StoreInput>,
     pub snapshot: SnapshotInput,
+    pub maintain: MaintainInput,
+    pub fence: FenceInput,
     pub health: HealthInput,
 }
 
@@ -78,8 +80,25 @@ pub(super) struct SnapshotInput {
     pub window: Option<String>,
     pub shift: Option<String>,
     pub agreement: Option<Agreement>,
+    pub rate: Option<String>,
     pub stall_timeout: Option<Span>,
     pub max_duration: Option<Span>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct MaintainInput {
+    pub min_gain: Option<Size>,
+    pub min_gain_percent: Option<Count>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct FenceInput {
+    pub mode: Option<FenceMode>,
+    pub target: Option<FenceTarget>,
+    pub agent_check: Option<String>,
+    pub http: Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]

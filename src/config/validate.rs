@@ -1,6 +1,7 @@
 //! Input and surroundings in, [`Settings`] or the reason against them out. Touches no file.
 
 use std::collections::HashSet;
+use std::net::SocketAddr;
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
@@ -8,7 +9,10 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use url::Url;
 
-use super::input::{EtcdInput, HealthInput, Input, PathsInput, RetentionInput, SnapshotInput, Span, StoreInput};
+use super::input::{
+    EtcdInput, FenceInput, HealthInput, Input, MaintainInput, PathsInput, RetentionInput, SnapshotInput, Span,
+    StoreInput,
+};
 use super::merge::{self, Table};
 use super::settings::*;
 use super::window::Window;
@@ -27,6 +31,8 @@ pub(super) fn settings(table: &Table, surroundings: &Surroundings) -> Result<Set
         etcd: check.etcd(input.etcd)?,
         stores: check.stores(input.store)?,
         snapshot: check.snapshot(input.snapshot)?,
+        maintain: check.maintain(&input.maintain)?,
+        fence: check.fence(input.fence)?,
         health: check.health(input.health)?,
     })
 }
@@ -361,6 +367,7 @@ impl Check<'_> {
             schedule,
             timezone,
             agreement: input.agreement.unwrap_or(Agreement::Auto),
+            rate: self.rate(input.rate)?,
             stall_timeout: self.within("snapshot.stall_timeout", input.stall_timeout, stall, "1s", "1h")?,
             max_duration: self.within("snapshot.max_duration", input.max_duration, longest, "2m", "7d")?,
         })
@@ -398,6 +405,56 @@ impl Check<'_> {
                 Err(e) => Err(self.refuse(KEY, e)),
             },
         }
+    }
+
+    fn maintain(&self, input: &MaintainInput) -> Result<MaintainSettings> {
+        let default = MaintainSettings::default();
+        let percent = input.min_gain_percent.as_ref().map_or(default.min_gain_percent, |count| count.0);
+        if percent > 100 {
+            return Err(self.refuse("maintain.min_gain_percent", format!("{percent} is more than 100")));
+        }
+        let min_gain = input.min_gain.as_ref().map_or(default.min_gain, |size| size.0);
+        Ok(MaintainSettings { min_gain, min_gain_percent: percent })
+    }
+
+    fn rate(&self, given: Option<String>) -> Result<Option<u64>> {
+        const KEY: &str = "snapshot.rate";
+        match given.as_deref() {
+            None => Ok(Some(SnapshotSettings::DEFAULT_RATE)),
+            Some("off") => Ok(None),
+            Some(text) => match units::parse_size(text) {
+                Ok(rate) if rate >= SnapshotSettings::LEAST_RATE => Ok(Some(rate)),
+                Ok(_) => Err(self
+                    .refuse(KEY, format!("{text} is below 10MiB a second"))
+                    .remedy("a slower stream keeps etcd from freeing pages for too long; or write \"off\"")),
+                Err(e) => Err(self.refuse(KEY, format!("{e}; or \"off\""))),
+            },
+        }
+    }
+
+    fn fence(&self, input: FenceInput) -> Result<FenceSettings> {
+        let default = FenceSettings::default();
+        let agent_check = self.address("fence.agent_check", input.agent_check, default.agent_check)?;
+        let http = self.address("fence.http", input.http, default.http)?;
+        // The same port on any address and on one of them: only one could be had.
+        if agent_check.port() == http.port() {
+            return Err(self.refuse("fence.http", format!("port {} is that of agent_check as well", http.port())));
+        }
+        Ok(FenceSettings {
+            mode: input.mode.unwrap_or(default.mode),
+            target: input.target.unwrap_or(default.target),
+            agent_check,
+            http,
+        })
+    }
+
+    fn address(&self, key: &str, given: Option<String>, default: SocketAddr) -> Result<SocketAddr> {
+        let Some(text) = given else { return Ok(default) };
+        let parsed = text.parse().ok().filter(|address: &SocketAddr| address.port() != 0);
+        parsed.ok_or_else(|| {
+            let because = format!("{text:?} is not an address with a port such as \"0.0.0.0:9978\" or \"[::1]:9978\"");
+            self.refuse(key, because)
+        })
     }
 
     fn within(&self, key: &str, given: Option<Span>, default: Duration, least: &str, most: &str) -> Result<Duration> {

@@ -2,12 +2,16 @@
 
 use std::time::Duration;
 
+use super::judge::member_behind;
 use super::model::{
     Failure, Gauges, Kind, Mono, Observer, Outcome, Planned, Probe, Process, Sample, TargetId, Watched,
 };
 use super::past::{Levels, Past, Terms};
 use super::rules::Rules;
 use super::window::{Repeat, Run, Standing, Window};
+
+/// A new failure is asked again each interval for so many times.
+const SETTLING: u32 = 6;
 
 /// What no sample touched.
 static NOTHING: std::sync::LazyLock<Window> = std::sync::LazyLock::new(Window::default);
@@ -23,6 +27,7 @@ pub struct Facts {
     levels: Levels,
     process: Option<Process>,
     starved: bool,
+    certificate_expired: bool,
 }
 
 impl Facts {
@@ -38,6 +43,7 @@ impl Facts {
             levels: Levels::default(),
             process: None,
             starved: false,
+            certificate_expired: false,
         }
     }
 
@@ -49,7 +55,7 @@ impl Facts {
     pub fn fold(&mut self, sample: &Sample) {
         let target = usize::from(sample.target.0);
         let place = target * Probe::ALL.len() + sample.probe.index();
-        let (Some(own), Some(past)) = (self.own.get(target), self.pasts.get_mut(target)) else { return };
+        let Some(own) = self.own.get(target) else { return };
         let Some(window) = self.windows.get_mut(place) else { return };
         let failed = matches!(sample.outcome, Outcome::Failed(_));
         if failed && self.starved && self.rules.guards.starved {
@@ -66,7 +72,12 @@ impl Facts {
             window.fold(&repeat, &Sample { outcome, ..sample.clone() });
             return;
         }
+        let was_failed = window.failed();
         window.fold(&repeat, sample);
+        if was_failed && !window.failed() {
+            self.mended(target, sample);
+        }
+        let Some(past) = self.pasts.get_mut(target) else { return };
         match &sample.outcome {
             Outcome::Good(reading) => {
                 if let Some(term) = past.read(sample.at, reading, self.rules.apply_lag) {
@@ -75,6 +86,21 @@ impl Facts {
             }
             Outcome::Failed(Failure::Refused) => past.refused = Some(sample.at),
             Outcome::Failed(_) | Outcome::Unknown(_) => {}
+        }
+    }
+
+    /// What rests on this question failed with it: that is over too, until it is asked again.
+    fn mended(&mut self, target: usize, sample: &Sample) {
+        let resting: &[Probe] = match sample.probe {
+            Probe::E2 => &[Probe::E1, Probe::E3, Probe::E4, Probe::E5],
+            Probe::E3 => &[Probe::E4, Probe::E5],
+            Probe::A2 => &[Probe::E1, Probe::A3, Probe::A4, Probe::A5],
+            _ => return,
+        };
+        for probe in resting {
+            if let Some(window) = self.windows.get_mut(target * Probe::ALL.len() + probe.index()) {
+                window.forgive_before(sample.at);
+            }
         }
     }
 
@@ -90,6 +116,10 @@ impl Facts {
             }
         }
         self.starved = starved;
+        if self.certificate_expired && !observer.certificate_expired {
+            self.windows.iter_mut().for_each(|window| window.forgive(Mono(0)));
+        }
+        self.certificate_expired = observer.certificate_expired;
         self.process = observer.process;
         if let Some(free) = observer.data_dir.as_ref().and_then(|dir| dir.free) {
             self.levels.read(observer.at, free);
@@ -146,9 +176,14 @@ impl Facts {
         let window = self.window(target, probe);
         match window.run() {
             Some(run) if run.count == 1 && !window.failed() => (self.rules.repeat, true),
-            Some(_) => (period.min(self.rules.interval * 5), true),
-            None if window.failed() => (period.min(self.rules.interval * 5), false),
-            None => (period, false),
+            // Until what is elsewhere has been compared with it.
+            Some(run) if run.count < SETTLING || (own && period <= self.rules.interval * 5) => {
+                (period.min(self.rules.interval), true)
+            }
+            run if run.is_some() || window.failed() || window.answered().is_none() => {
+                (period.min(self.rules.interval * 5), run.is_some())
+            }
+            _ => (period, false),
         }
     }
 
@@ -185,9 +220,19 @@ impl Facts {
                             want(mine, probe);
                         }
                     }
-                    (Probe::A2, _) => want(id, Probe::A1),
+                    (Probe::E5, _) => [Probe::E2, Probe::E3, Probe::E4].into_iter().for_each(|probe| want(id, probe)),
+                    (Probe::A2, _) => {
+                        want(id, Probe::A1);
+                        let behind = member_behind(watched, id).or_else(|| Some(watched.own(Kind::Member)?.0));
+                        if let Some(member) = behind {
+                            [Probe::E2, Probe::E3].into_iter().for_each(|probe| want(member, probe));
+                        }
+                    }
+                    (Probe::A3 | Probe::A4 | Probe::A5, _) => want(id, Probe::A2),
                     _ => {}
                 }
+                // A certificate proves itself in a handshake alone.
+                let probe = if run.failure.is_handshake() { Probe::E1 } else { probe };
                 let explains = matches!(probe, Probe::A1 | Probe::E6 | Probe::V1);
                 // Own trouble: are the others better? A remote one that is out of reach: is anybody in reach?
                 let unreachable = run.failure == Failure::Unreachable;
@@ -206,7 +251,7 @@ impl Facts {
                     match probe {
                         _ if unreachable || theirs.learner => want(other, Probe::E2),
                         Probe::E1 | Probe::E2 | Probe::E3 | Probe::E4 | Probe::E5 => want(other, probe),
-                        _ => want(other, Probe::E3),
+                        _ => [Probe::E2, Probe::E3].into_iter().for_each(|probe| want(other, probe)),
                     }
                 }
                 if target.own {

@@ -286,6 +286,13 @@ pub enum Failure {
     },
 }
 
+impl Failure {
+    /// About certificates: established connections are not touched by it.
+    pub fn is_handshake(&self) -> bool {
+        matches!(self, Failure::Expired | Failure::Tls(_))
+    }
+}
+
 /// Own condition (L1): whether this observer may judge anybody.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Observer {

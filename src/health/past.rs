@@ -152,13 +152,14 @@ impl Levels {
         self.len = (self.len + 1).min(LEVELS);
     }
 
-    /// By how many bytes it fell in the last ten seconds, or since `then` where that is later; one level before that counts.
+    /// By how many bytes it fell at most in the last ten seconds, or since `then` where that is later; one level before that
+    /// counts. A copy that was removed since counts too.
     pub fn fell(&self, then: Mono, now: Mono) -> u64 {
         let from = then.max(Mono(now.0.saturating_sub(10_000)));
         let levels = || self.at.iter().take(self.len);
         let before = levels().filter(|(at, _)| *at <= from).max_by_key(|(at, _)| *at);
         let first = before.or_else(|| levels().min_by_key(|(at, _)| *at));
-        let last = levels().max_by_key(|(at, _)| *at);
-        first.zip(last).map_or(0, |((_, first), (_, last))| first.saturating_sub(*last))
+        let lowest = levels().filter(|(at, _)| *at > from).map(|(_, free)| *free).min();
+        first.zip(lowest).map_or(0, |((_, first), lowest)| first.saturating_sub(lowest))
     }
 }

@@ -7,6 +7,8 @@ use super::model::{Failure, Mono, Outcome, Sample};
 
 /// How many answer times the median is taken of.
 const TIMES: usize = 60;
+/// How many good answers are remembered, to find one between two failures elsewhere.
+const GOODS: usize = 8;
 /// A median of fewer says nothing.
 const ENOUGH: u8 = 10;
 
@@ -48,7 +50,7 @@ pub struct Window {
     failed: bool,
     goods: u8,
     run: Option<Run>,
-    good: Option<Span>,
+    goods_at: Goods,
     answered: Option<Mono>,
     asked: Option<Mono>,
     unknown: Option<(Mono, String)>,
@@ -61,7 +63,7 @@ impl Default for Window {
             failed: false,
             goods: 0,
             run: None,
-            good: None,
+            goods_at: Goods::default(),
             answered: None,
             asked: None,
             unknown: None,
@@ -83,7 +85,7 @@ impl Window {
                     self.failed = false;
                 }
                 self.run = None;
-                self.good = Some(span);
+                self.goods_at.push(span);
                 self.times.push(sample.took, repeat.slow);
             }
             // The observer looked too late: that is its own trouble.
@@ -122,7 +124,7 @@ impl Window {
             Some(at) if now.since(at) <= stale_after => {
                 if self.failed {
                     Standing::Failed
-                } else if self.good.is_some() {
+                } else if self.good().is_some() {
                     Standing::Good
                 } else {
                     Standing::Unknown
@@ -144,12 +146,17 @@ impl Window {
 
     /// The last good answer.
     pub fn good(&self) -> Option<Span> {
-        self.good
+        self.goods_at.last
     }
 
     /// Good with no failure since, and asked at or after `then`.
     pub fn good_since(&self, then: Mono) -> Option<Span> {
-        self.good.filter(|span| span.asked >= then && self.run.is_none())
+        self.good().filter(|span| span.asked >= then && self.run.is_none())
+    }
+
+    /// Good with no failure since, and asked after that run of failures was known, which then failed once more after that answer.
+    pub fn outlasted_by(&self, run: &Run) -> bool {
+        self.run.is_none() && self.goods_at.any(|span| span.asked >= run.first.ended && span.ended <= run.last.asked)
     }
 
     pub fn asked(&self) -> Option<Mono> {
@@ -177,6 +184,13 @@ impl Window {
         self.times.median()
     }
 
+    /// The trouble that explained its failures until then is over.
+    pub fn forgive_before(&mut self, then: Mono) {
+        if self.run.as_ref().is_some_and(|run| run.last.asked <= then) {
+            self.forgive(Mono(0));
+        }
+    }
+
     /// The observer was in trouble itself: a failure that began since `then` is forgotten.
     pub fn forgive(&mut self, then: Mono) {
         if self.run.as_ref().is_some_and(|run| run.first.asked >= then) {
@@ -187,6 +201,26 @@ impl Window {
                 self.answered = None;
             }
         }
+    }
+}
+
+/// The last good answers.
+#[derive(Debug, Clone, Default)]
+struct Goods {
+    last: Option<Span>,
+    ring: [Option<Span>; GOODS],
+    next: u8,
+}
+
+impl Goods {
+    fn push(&mut self, span: Span) {
+        self.last = Some(span);
+        self.ring[usize::from(self.next)] = Some(span);
+        self.next = (self.next + 1) % GOODS as u8;
+    }
+
+    fn any(&self, holds: impl Fn(&Span) -> bool) -> bool {
+        self.ring.iter().flatten().any(holds)
     }
 }
 

@@ -14,7 +14,9 @@
 //! | `POST /v1/schedules/NAME/pause`, `/resume` | [`api::Pause`] |
 //!
 //! The health process has a socket of its own, see [`serve_health`].
+//! Apart from all that, [`answer`] is what balancers ask, in a process of its own.
 
+pub mod answer;
 pub mod api;
 pub mod client;
 mod connections;

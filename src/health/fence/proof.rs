@@ -31,8 +31,7 @@ impl Case<'_> {
 
     /// Answered elsewhere after it failed here, and failed here again after that.
     fn answered(&self, id: TargetId, probe: Probe) -> bool {
-        let good = self.facts.window(id, probe).good_since(self.run.first.ended);
-        good.is_some_and(|good| self.run.last.asked >= good.ended)
+        self.facts.window(id, probe).outlasted_by(self.run)
     }
 
     fn name(&self, id: TargetId) -> &str {
@@ -49,7 +48,7 @@ impl Case<'_> {
         if !self.rules.guards.proof || !self.rules.guards.difference {
             return Ok(format!("good elsewhere: {}", good.join(", ")));
         }
-        let (_, probe) = self.by;
+        let probe = if self.run.failure.is_handshake() { Probe::E1 } else { self.by.1 };
         let proven = others().find(|(id, _)| self.answered(*id, Probe::A2) && self.same(*id, probe));
         match proven {
             Some((_, target)) => Ok(format!("{} has answered the same question since", target.name)),
@@ -62,7 +61,7 @@ impl Case<'_> {
     /// The failing question itself, at that apiserver or at the member behind it.
     fn same(&self, id: TargetId, probe: Probe) -> bool {
         let of_member = matches!(probe, Probe::E2 | Probe::E3 | Probe::E4 | Probe::E5 | Probe::E6);
-        if probe == Probe::A2 || !of_member {
+        if probe == Probe::E1 || !of_member {
             return self.answered(id, probe);
         }
         match member_behind(self.watched, id) {
@@ -95,7 +94,8 @@ impl Case<'_> {
         if !self.rules.guards.proof {
             return Ok(format!("good elsewhere: {}", names(&good)));
         }
-        let proven: Vec<TargetId> = good.iter().copied().filter(|id| self.answered(*id, self.by.1)).collect();
+        let probe = if self.run.failure.is_handshake() { Probe::E1 } else { self.by.1 };
+        let proven: Vec<TargetId> = good.iter().copied().filter(|id| self.answered(*id, probe)).collect();
         if proven.len() < quorum && self.rules.guards.quorum {
             return Err(format!("only {} of {} have answered since this member failed", proven.len(), good.len()));
         }

@@ -36,12 +36,20 @@ pub(super) fn judge(view: &View, cluster: &Cluster, members: &Judgements, id: Ta
     if let Some(judged) = behind(view, members, id) {
         return judged;
     }
+    // The handshake of its checks is a fact, not its opinion.
+    for probe in [Probe::E1, Probe::A1, Probe::A3, Probe::A4, Probe::A5] {
+        if let Some(run) = view.failing(id, probe).filter(|run| run.failure.is_handshake()) {
+            return handshake(id, probe, run);
+        }
+    }
+    // These rest on reads: they must have been answered since.
+    let alone = |run: &&Run| view.good_after(id, Probe::A2, run);
     for probe in [Probe::A3, Probe::A5] {
-        if let Some(run) = view.failing(id, probe) {
+        if let Some(run) = view.failing(id, probe).filter(alone) {
             return writes(view, cluster, members, id, probe, run);
         }
     }
-    if let Some(run) = view.failing(id, Probe::A4) {
+    if let Some(run) = view.failing(id, Probe::A4).filter(alone) {
         let text = match &run.failure {
             Failure::Stale { written, seen } => {
                 format!(
@@ -56,19 +64,12 @@ pub(super) fn judge(view: &View, cluster: &Cluster, members: &Judgements, id: Ta
         };
         return Judged::bad(Cause::StaleCache, (id, Probe::A4), text);
     }
-    // The handshake of its checks is a fact, not its opinion.
-    let certificate = |run: &&Run| matches!(run.failure, Failure::Expired | Failure::Tls(_));
-    for probe in [Probe::E1, Probe::A1] {
-        if let Some(run) = view.failing(id, probe).filter(certificate) {
-            return handshake(id, probe, run);
-        }
-    }
     let checks = view.facts.past(id).and_then(|past| past.checks.as_ref());
     let not_ready = checks.filter(|(_, ready, live, _)| !ready || !live);
     if let (Some((.., failing)), false) = (not_ready, view.rules.guards.checks_alone) {
         return Judged::bad(Cause::AnswersErrors, (id, Probe::A1), format!("not ready: {}", failing.join(", ")));
     }
-    if view.standing(id, Probe::A2) == Standing::Unknown {
+    if view.standing(id, Probe::A2) != Standing::Good {
         return unknown(view, id, &[Probe::A2]);
     }
     let mut judged = slow(view, members, id).unwrap_or_else(Judged::good);
@@ -121,6 +122,16 @@ fn reads(view: &View, cluster: &Cluster, members: &Judgements, id: TargetId, tar
     if !bad.is_empty() {
         let text = format!("bad behind it: {}", bad.join(", "));
         return Judged::bad(Cause::EtcdBehindIt, by, how).and(text);
+    }
+    // It answered after these reads failed, and they failed again: so it is not that.
+    let asked = |member: TargetId| view.facts.window(member, Probe::E3).outlasted_by(run);
+    let etcd = match member {
+        Some(member) => asked(member),
+        None => view.voters().any(asked),
+    };
+    if !etcd {
+        let text = "whether etcd behind it answers is not known yet";
+        return Judged::bad(Cause::NotYetKnown, by, how).and(text);
     }
     // Its checks, or a handshake, were answered after the reads began to fail: the process lives.
     let checks = view.facts.past(id).and_then(|past| past.checks.as_ref()).filter(|(at, ..)| *at >= run.first.asked);

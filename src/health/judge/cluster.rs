@@ -62,20 +62,14 @@ pub(super) fn elsewhere(view: &View, id: TargetId, probe: Probe, run: &Run) -> E
     let mut asked_all = true;
     for other in view.voters().filter(|other| *other != id) {
         let window = view.facts.window(other, probe);
-        if let Some(good) = window.good_since(run.first.ended) {
-            if run.last.asked >= good.ended {
-                return Elsewhere::Answers;
-            }
-            asked_all = false;
-        } else if window.run().is_none() && window.good().is_some() {
-            asked_all = false;
+        if window.outlasted_by(run) {
+            return Elsewhere::Answers;
         }
+        asked_all &= window.run().is_some() || window.good().is_none();
     }
     // Through the balancer something with a quorum answers.
-    let witness = view.watched.of(Kind::Balancer).any(|(balancer, _)| {
-        let good = view.facts.window(balancer, Probe::V1).good_since(run.first.ended);
-        good.is_some_and(|good| run.last.asked >= good.ended)
-    });
+    let witness =
+        view.watched.of(Kind::Balancer).any(|(balancer, _)| view.facts.window(balancer, Probe::V1).outlasted_by(run));
     match (witness, asked_all) {
         (true, _) => Elsewhere::Answers,
         (false, true) => Elsewhere::Fails,

@@ -34,18 +34,24 @@ pub(super) fn judge(view: &View, cluster: &Cluster, id: TargetId, target: &Targe
 
 fn first(view: &View, cluster: &Cluster, id: TargetId, target: &Target) -> Judged {
     if let Some(run) = view.failing(id, Probe::E2) {
-        return silent(view, id, target, run);
+        return silent(view, id, target, Probe::E2, run);
     }
     if !target.learner {
         let lost = [Probe::E3, Probe::E4].into_iter().find_map(|probe| Some((probe, view.failing(id, probe)?)));
         if let Some((probe, run)) = lost {
+            // That local reads are answered has to be seen after it began.
+            if !view.good_after(id, Probe::E2, run) {
+                return silent(view, id, target, probe, run);
+            }
             return no_consensus(view, cluster, id, target, probe, run);
         }
-        if let Some(run) = view.failing(id, Probe::E5).filter(|run| run.failure != Failure::NoSpace) {
+        // It rests on reads: they must have been answered since.
+        let alone = |run: &&Run| run.failure != Failure::NoSpace && view.good_after(id, Probe::E3, run);
+        if let Some(run) = view.failing(id, Probe::E5).filter(alone) {
             return write_lost(view, cluster, id, run);
         }
     }
-    if let Some(run) = view.failing(id, Probe::E1) {
+    if let Some(run) = view.failing(id, Probe::E1).filter(|run| run.failure.is_handshake()) {
         return handshake(id, Probe::E1, run);
     }
     if cluster.alarm("corrupt") {
@@ -57,17 +63,17 @@ fn first(view: &View, cluster: &Cluster, id: TargetId, target: &Target) -> Judge
         let by = (id, if refused { Probe::E5 } else { Probe::E4 });
         return Judged::bad(Cause::NoSpace, by, words::space(view, id));
     }
-    if view.standing(id, Probe::E2) == Standing::Unknown
-        || (!target.learner && view.standing(id, Probe::E3) == Standing::Unknown)
+    if view.standing(id, Probe::E2) != Standing::Good
+        || (!target.learner && view.standing(id, Probe::E3) != Standing::Good)
     {
         return unknown(view, id, if target.learner { &[Probe::E2] } else { &[Probe::E2, Probe::E3] });
     }
     slow(view, id, target).unwrap_or_else(|| noted(view, id))
 }
 
-/// The serializable read fails: nothing there answers.
-fn silent(view: &View, id: TargetId, target: &Target, run: &Run) -> Judged {
-    let by = (id, Probe::E2);
+/// The serializable read fails, or has not been answered since another failed: nothing there answers.
+fn silent(view: &View, id: TargetId, target: &Target, probe: Probe, run: &Run) -> Judged {
+    let by = (id, probe);
     let lasts = words::lasts(view.lasts(run));
     let past = view.facts.past(id);
     match &run.failure {
@@ -82,7 +88,7 @@ fn silent(view: &View, id: TargetId, target: &Target, run: &Run) -> Judged {
                 format!("not reached for {lasts}, and nothing else was since: the network here may be the cause");
             return Judged::new(State::Unknown, Cause::OwnIsolation, Some(by), text);
         }
-        Failure::Expired | Failure::Tls(_) => return handshake(id, Probe::E2, run),
+        Failure::Expired | Failure::Tls(_) => return handshake(id, probe, run),
         Failure::Server(text) | Failure::NoLeader(text) => {
             return Judged::bad(Cause::AnswersErrors, by, format!("reads have failed for {lasts}: {text}"));
         }
@@ -199,10 +205,8 @@ pub(super) fn handshake(id: TargetId, probe: Probe, run: &Run) -> Judged {
                 "its certificate, or the one that it was shown, is over: established connections go on, new ones fail";
             Judged::bad(Cause::ExpiredCertificate, (id, probe), text)
         }
-        Failure::Refused => Judged::bad(Cause::Stopped, (id, probe), "its port refuses connections"),
         Failure::Tls(text) => Judged::bad(Cause::TlsFailed, (id, probe), format!("new connections fail: {text}")),
-        // A connection that exists answers; that a new one does not is told, and judged by the other probes.
-        _ => Judged::good().and("new connections are not answered, established ones are"),
+        _ => Judged::bad(Cause::TlsFailed, (id, probe), "new connections fail"),
     }
 }
 

@@ -102,11 +102,15 @@ pub fn all(view: &View, before: &Verdicts) -> Verdicts {
     let cluster = cluster::Cluster::of(view);
     let mut judged = Judgements::new();
     for (id, target) in view.watched.of(Kind::Member) {
-        judged.insert(id, member::judge(view, &cluster, id, target));
+        let mut member = member::judge(view, &cluster, id, target);
+        mending(view, before, id, &mut member);
+        judged.insert(id, member);
     }
     let mut apiservers = Judgements::new();
     for (id, target) in view.watched.of(Kind::Apiserver) {
-        apiservers.insert(id, apiserver::judge(view, &cluster, &judged, id, target));
+        let mut apiserver = apiserver::judge(view, &cluster, &judged, id, target);
+        mending(view, before, id, &mut apiserver);
+        apiservers.insert(id, apiserver);
     }
     judged.append(&mut apiservers);
     for (id, _) in view.watched.of(Kind::Balancer) {
@@ -121,6 +125,22 @@ pub fn all(view: &View, before: &Verdicts) -> Verdicts {
     let shared = cluster::shared(view, &cluster, &judged);
     let verdicts = judged.into_iter().map(|(id, judgement)| (id, finish(view, before, id, judgement)));
     Verdicts { at: view.now, by_target: verdicts.collect(), cluster: shared, blind }
+}
+
+/// The fact that judged it answers again, not yet often enough: until then it stays what it was, unless something new is wrong.
+fn mending(view: &View, before: &Verdicts, id: TargetId, judged: &mut Judged) {
+    let Some(was) = before.by_target.get(&id).filter(|was| was.state == State::Bad) else { return };
+    let Some(by) = was.by else { return };
+    let window = view.facts.window(by.0, by.1);
+    let Some(good) = window.good().filter(|_| window.failed() && window.run().is_none()) else { return };
+    let newer = |(target, probe): (TargetId, Probe)| {
+        view.facts.window(target, probe).run().is_some_and(|run| run.first.asked > good.asked)
+    };
+    if !judged.is(State::Bad) || !judged.by.is_some_and(newer) {
+        let ago = view.now.since(good.ended);
+        let reason = format!("it answered {} {} ago, and must go on to", by.1, words::lasts(ago));
+        *judged = Judged { state: Some(State::Bad), cause: was.cause, by: was.by, reasons: vec![reason], advice: None };
+    }
 }
 
 fn finish(view: &View, before: &Verdicts, id: TargetId, judged: Judged) -> Verdict {

@@ -98,11 +98,18 @@ pub async fn run(args: SetupArgs, context: &Context) -> Result<Ending> {
             .remedy("run `sudo refloat setup`, or look first with `refloat setup --dry-run`"));
     }
     let around = Surroundings { root: args.root.clone(), credentials: None, ..Surroundings::of_this_process() };
-    let mut prepared = aside(move || prepare(&around, Timestamp::now())).await?;
+    let (first, second) = (around.clone(), around);
+    let mut prepared = aside(move || prepare(&first, None, Timestamp::now())).await?;
+    let cluster = cluster(&args, &mut prepared, context).await?;
+    if let Some(apiservers) = cluster.as_ref().map(|cluster| cluster.apiservers.clone()) {
+        let warnings = prepared.plan.warnings;
+        prepared = aside(move || prepare(&second, Some(&apiservers), Timestamp::now())).await?;
+        prepared.plan.warnings.extend(warnings);
+        prepared.plan.warnings.dedup();
+    }
     if real {
         prepared.plan.start(services::down().await, &prepared.enabled);
     }
-    let cluster = cluster(&args, &mut prepared, context).await?;
     let Plan { actions, kept, warnings } = prepared.plan;
     let mut changes: Vec<Change> = actions.iter().map(Change::from).collect();
     let in_cluster = changes_of(cluster.as_ref());

@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde::de::{self, Deserializer, Visitor};
 
-use super::settings::{Agreement, FenceMode, FenceTarget, MinFree, Scope};
+use super::settings::{Agreement, EtcdLayout, FenceMode, FenceTarget, MinFree, Scope};
 use super::units::{self, UnitError};
 
 #[derive(Debug, Default, Deserialize)]
@@ -20,6 +20,7 @@ pub(super) struct Input {
     pub etcd: EtcdInput,
     pub store: Vec<StoreInput>,
     pub snapshot: SnapshotInput,
+    pub health: HealthInput,
     pub fence: FenceInput,
 }
 
@@ -80,6 +81,19 @@ pub(super) struct SnapshotInput {
     pub agreement: Option<Agreement>,
     pub stall_timeout: Option<Span>,
     pub max_duration: Option<Span>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct HealthInput {
+    pub enabled: Option<bool>,
+    pub interval: Option<Span>,
+    pub timeout: Option<Span>,
+    pub apiservers: Option<Vec<String>>,
+    pub kubeconfig: Option<String>,
+    pub write_probe: Option<bool>,
+    pub balancer: Option<String>,
+    pub layout: Option<EtcdLayout>,
 }
 
 #[derive(Debug, Default, Deserialize)]

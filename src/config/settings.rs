@@ -21,6 +21,7 @@ pub struct Settings {
     /// At least one; names are unique.
     pub stores: Vec<StoreSettings>,
     pub snapshot: SnapshotSettings,
+    pub health: HealthSettings,
     pub fence: FenceSettings,
 }
 
@@ -206,6 +207,60 @@ pub enum Agreement {
     Auto,
     Off,
     Always,
+}
+
+/// What is probed, how often, and what a probe may do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HealthSettings {
+    pub enabled: bool,
+    /// Between two reads of a target on this node; others wait five times as long.
+    pub interval: Duration,
+    /// After it a probe has failed.
+    pub timeout: Duration,
+    /// `https://host:port`, no trailing slash, no two alike; empty: no apiserver is watched.
+    pub apiservers: Vec<String>,
+    /// The client certificate or token for them.
+    pub kubeconfig: PathBuf,
+    /// Whether probes write their keys and Leases.
+    pub write_probe: bool,
+    /// `https://host:port`: the apiservers by way of their balancer.
+    pub balancer: Option<String>,
+    /// Which members the apiservers of this cluster use; `None`: not known.
+    pub layout: Option<EtcdLayout>,
+}
+
+/// Which members an apiserver uses, as its own flags say it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EtcdLayout {
+    /// The one on its own host.
+    Local,
+    /// All of them.
+    All,
+}
+
+impl EtcdLayout {
+    pub fn word(self) -> &'static str {
+        match self {
+            EtcdLayout::Local => "local",
+            EtcdLayout::All => "all",
+        }
+    }
+}
+
+impl Default for HealthSettings {
+    fn default() -> Self {
+        HealthSettings {
+            enabled: true,
+            interval: Duration::from_secs(1),
+            timeout: Duration::from_secs(1),
+            apiservers: Vec::new(),
+            kubeconfig: "/etc/refloat/kubeconfig".into(),
+            write_probe: true,
+            balancer: None,
+            layout: None,
+        }
+    }
 }
 
 /// What balancers hear about this node, and where they ask.

@@ -37,7 +37,8 @@ pub(super) fn shown(settings: &Settings, input: &Table) -> Vec<Shown> {
         list.push(Shown { key: key.into(), value, origin });
     };
     // Destructured, so that a new setting does not compile before it is shown.
-    let Settings { node, paths: PathSettings { state, runtime }, etcd, stores, snapshot, fence } = settings;
+    let Settings { node, paths: PathSettings { state, runtime }, etcd, stores, snapshot, health, fence } =
+        settings;
     add("node", text(node));
     add("paths.state", text(state.display()));
     add("paths.runtime", text(runtime.display()));
@@ -46,6 +47,7 @@ pub(super) fn shown(settings: &Settings, input: &Table) -> Vec<Shown> {
         store_keys(store, &format!("store.{index}"), &mut add);
     }
     snapshot_keys(snapshot, &mut add);
+    health_keys(health, &mut add);
     fence_keys(fence, &mut add);
     list
 }
@@ -119,6 +121,19 @@ fn snapshot_keys(snapshot: &SnapshotSettings, add: &mut Add<'_>) {
     );
     add("snapshot.stall_timeout", text(format_duration(*stall_timeout)));
     add("snapshot.max_duration", text(format_duration(*max_duration)));
+}
+
+fn health_keys(health: &HealthSettings, add: &mut Add<'_>) {
+    let HealthSettings { enabled, interval, timeout, apiservers, kubeconfig, write_probe, balancer, layout } = health;
+    add("health.enabled", Some(Value::Boolean(*enabled)));
+    add("health.interval", text(format_duration(*interval)));
+    add("health.timeout", text(format_duration(*timeout)));
+    let urls: Vec<Value> = apiservers.iter().map(|url| Value::String(url.clone())).collect();
+    add("health.apiservers", (!urls.is_empty()).then_some(Value::Array(urls)));
+    add("health.kubeconfig", text(kubeconfig.display()));
+    add("health.write_probe", Some(Value::Boolean(*write_probe)));
+    add("health.balancer", balancer.as_ref().and_then(text));
+    add("health.layout", layout.and_then(|layout| text(layout.word())));
 }
 
 fn fence_keys(fence: &FenceSettings, add: &mut Add<'_>) {

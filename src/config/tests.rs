@@ -75,12 +75,21 @@ fn everything_written_arrives() {
         agreement = 'off'
         stall_timeout = '1m'
         max_duration = '3h'
+        [health]
+        enabled = false
+        interval = '2s'
+        timeout = '500ms'
+        apiservers = ['https://h', 'https://[::1]:443/']
+        kubeconfig = '/k'
+        write_probe = false
+        balancer = 'https://vip:8443'
+        layout = 'all'
         [fence]
         mode = 'balancer'
         target = 'etcd'
         agent_check = '127.0.0.1:1'
         http = '[::1]:2'";
-    let Settings { node, paths, etcd, stores, snapshot, fence } = parse(text).unwrap();
+    let Settings { node, paths, etcd, stores, snapshot, health, fence } = parse(text).unwrap();
     assert_eq!((fence.mode, fence.target), (FenceMode::Balancer, FenceTarget::Etcd));
     assert_eq!((fence.agent_check.to_string(), fence.http.to_string()), ("127.0.0.1:1".into(), "[::1]:2".into()));
     assert_eq!((node.as_str(), paths), ("n.1-a", PathSettings { state: "/s".into(), runtime: "/r".into() }));
@@ -108,6 +117,19 @@ fn everything_written_arrives() {
     assert_eq!(snapshot.schedule, Schedule::Every(Duration::from_secs(1800)));
     assert_eq!((snapshot.agreement, snapshot.stall_timeout), (Agreement::Off, Duration::from_secs(60)));
     assert_eq!(snapshot.max_duration, Duration::from_secs(3 * 3600));
+    assert_eq!(
+        health,
+        HealthSettings {
+            enabled: false,
+            interval: Duration::from_secs(2),
+            timeout: Duration::from_millis(500),
+            apiservers: vec!["https://h:6443".into(), "https://[::1]:443".into()],
+            kubeconfig: "/k".into(),
+            write_probe: false,
+            balancer: Some("https://vip:8443".into()),
+            layout: Some(EtcdLayout::All),
+        }
+    );
 }
 
 #[test]
@@ -206,6 +228,15 @@ fn what_is_refused_and_where() {
         ("[fence]\nhttp = '0.0.0.0:0'".into(), 2, "is not an address with a port"),
         ("[fence]\nhttp = '9979'".into(), 2, "is not an address with a port"),
         ("[fence]\nhttp = '127.0.0.1:9978'".into(), 2, "port 9978 is that of agent_check as well"),
+        ("[health]\nenabled = 'yes'".into(), 2, "health.enabled: invalid type: string"),
+        ("[health]\ninterval = '1m'".into(), 2, "1m is outside 500ms to 10s"),
+        ("[health]\ntimeout = '0s'".into(), 2, "0s is outside 200ms to 5s"),
+        ("[health]\napiservers = ['http://a:6443']".into(), 2, "is not the URL of an apiserver"),
+        ("[health]\napiservers = ['https://a', 'https://a:6443']".into(), 2, "twice"),
+        ("[health]\nbalancer = 'a:6443'".into(), 2, "is not the URL of an apiserver"),
+        ("[health]\napiservers = ['https://a']\nbalancer = 'https://a'".into(), 3, "one of `apiservers` too"),
+        ("[health]\nkubeconfig = 'kubeconfig'".into(), 2, "not an absolute path"),
+        ("[health]\nlayout = 'some'".into(), 2, "unknown variant `some`, expected `local` or `all`"),
         ("[helth]\ninterval = '1s'".into(), 1, "`helth` is not a known key in this version"),
     ];
     for (text, line, part) in cases {
@@ -223,7 +254,8 @@ fn a_slip_of_the_keyboard_gets_the_nearest_key() {
         ("[etcd]\nend_points = []", "did you mean `endpoints`?"),
         ("[etcd]\nca-file = '/a'", "did you mean `ca_file`?"),
         ("[[store]]\nmax_byte = '1GiB'", "did you mean `max_bytes`?"),
-        ("[playbook]", "remove it; known here: node, paths, etcd, store, snapshot, fence"),
+        ("[health]\nlay_out = 'all'", "did you mean `layout`?"),
+        ("[weather]", "remove it; known here: node, paths, etcd, store, snapshot, health, fence"),
     ] {
         assert_eq!(refused(text).get_remedy(), Some(remedy), "{text}");
     }
@@ -290,6 +322,7 @@ fn known_keys() -> BTreeSet<String> {
         ("store.0.retention", fields::<input::RetentionInput>("store.0.retention.")),
         ("snapshot", fields::<input::SnapshotInput>("snapshot.")),
         ("fence", fields::<input::FenceInput>("fence.")),
+        ("health", fields::<input::HealthInput>("health.")),
     ] {
         assert!(keys.remove(table), "{table}");
         keys.extend(inner);

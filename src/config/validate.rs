@@ -9,7 +9,9 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use url::Url;
 
-use super::input::{EtcdInput, FenceInput, Input, PathsInput, RetentionInput, SnapshotInput, Span, StoreInput};
+use super::input::{
+    EtcdInput, FenceInput, HealthInput, Input, PathsInput, RetentionInput, SnapshotInput, Span, StoreInput,
+};
 use super::merge::{self, Table};
 use super::settings::*;
 use super::window::Window;
@@ -29,8 +31,22 @@ pub(super) fn settings(table: &Table, surroundings: &Surroundings) -> Result<Set
         stores: check.stores(input.store)?,
         snapshot: check.snapshot(input.snapshot)?,
         fence: check.fence(input.fence)?,
+        health: check.health(input.health)?,
     })
 }
+
+/// URLs of one sort of server.
+struct UrlKind {
+    schemes: &'static [&'static str],
+    /// Where none is written.
+    port: u16,
+    is: &'static str,
+}
+
+const CLIENT_URL: UrlKind =
+    UrlKind { schemes: &["http://", "https://"], port: 2379, is: "a client URL such as \"https://10.0.0.1:2379\"" };
+const APISERVER_URL: UrlKind =
+    UrlKind { schemes: &["https://"], port: 6443, is: "the URL of an apiserver such as \"https://10.0.0.1:6443\"" };
 
 struct Check<'a> {
     table: &'a Table,
@@ -127,28 +143,62 @@ impl Check<'_> {
 
     fn endpoints(&self, list: Vec<String>) -> Result<Vec<String>> {
         const KEY: &str = "etcd.endpoints";
-        let mut endpoints: Vec<String> = Vec::new();
-        for text in list {
-            let plain = text.starts_with("http://") || text.starts_with("https://");
-            let url = Url::parse(&text).ok().filter(|url| {
-                let bare = url.path() == "/" && url.query().is_none() && url.fragment().is_none();
-                let anonymous = url.username().is_empty() && url.password().is_none();
-                plain && url.has_host() && bare && anonymous
-            });
-            let Some(url) = url else {
-                let because = format!("{text:?} is not a client URL such as \"https://10.0.0.1:2379\"");
-                return Err(self.refuse(KEY, because));
-            };
-            let endpoint = format!("{}://{}:{}", url.scheme(), url.host_str().unwrap_or_default(), port(&url, &text));
-            if endpoints.contains(&endpoint) {
-                return Err(self.refuse(KEY, format!("{text:?} is there twice")));
-            }
-            endpoints.push(endpoint);
-        }
+        let endpoints = self.urls(KEY, list, &CLIENT_URL)?;
         if endpoints.is_empty() {
             return Err(self.refuse(KEY, "the list is empty"));
         }
         Ok(endpoints)
+    }
+
+    /// Each as scheme, host and port alone.
+    fn urls(&self, key: &str, list: Vec<String>, kind: &UrlKind) -> Result<Vec<String>> {
+        let mut urls: Vec<String> = Vec::new();
+        for text in list {
+            let url = self.url(key, &text, kind)?;
+            if urls.contains(&url) {
+                return Err(self.refuse(key, format!("{text:?} is there twice")));
+            }
+            urls.push(url);
+        }
+        Ok(urls)
+    }
+
+    fn url(&self, key: &str, text: &str, kind: &UrlKind) -> Result<String> {
+        let plain = kind.schemes.iter().any(|scheme| text.starts_with(scheme));
+        let url = Url::parse(text).ok().filter(|url| {
+            let bare = url.path() == "/" && url.query().is_none() && url.fragment().is_none();
+            let anonymous = url.username().is_empty() && url.password().is_none();
+            plain && url.has_host() && bare && anonymous
+        });
+        let Some(url) = url else {
+            return Err(self.refuse(key, format!("{text:?} is not {}", kind.is)));
+        };
+        let port = port(&url, text, kind.port);
+        Ok(format!("{}://{}:{port}", url.scheme(), url.host_str().unwrap_or_default()))
+    }
+
+    fn health(&self, input: HealthInput) -> Result<HealthSettings> {
+        let default = HealthSettings::default();
+        let kubeconfig = self.file("health.kubeconfig", input.kubeconfig)?.unwrap_or(default.kubeconfig);
+        let balancer = match input.balancer {
+            Some(text) => Some(self.url("health.balancer", &text, &APISERVER_URL)?),
+            None => None,
+        };
+        let apiservers = self.urls("health.apiservers", input.apiservers.unwrap_or_default(), &APISERVER_URL)?;
+        if let Some(twice) = balancer.as_ref().filter(|url| apiservers.contains(url)) {
+            let because = format!("{twice} is one of `apiservers` too: it is not the balancer's address");
+            return Err(self.refuse("health.balancer", because));
+        }
+        Ok(HealthSettings {
+            enabled: input.enabled.unwrap_or(default.enabled),
+            interval: self.within("health.interval", input.interval, default.interval, "500ms", "10s")?,
+            timeout: self.within("health.timeout", input.timeout, default.timeout, "200ms", "5s")?,
+            apiservers,
+            kubeconfig,
+            write_probe: input.write_probe.unwrap_or(default.write_probe),
+            balancer,
+            layout: input.layout,
+        })
     }
 
     /// A path, or `credential:NAME` for a file that systemd hands to the service.
@@ -399,10 +449,9 @@ fn is_plain_absolute(path: &Path) -> bool {
         && !path.as_os_str().as_encoded_bytes().contains(&0)
 }
 
-/// The port of a client URL: etcd's own unless another was written. The parser hides a written port that is the
+/// The port of a URL: the server's usual one unless another was written. The parser hides a written port that is the
 /// scheme's own, so that one is looked for in the text.
-fn port(url: &Url, text: &str) -> u16 {
-    const ETCD: u16 = 2379;
+fn port(url: &Url, text: &str, usual: u16) -> u16 {
     let written = || text.trim_end_matches('/').rsplit(':').next().and_then(|end| end.parse().ok());
-    url.port().or_else(|| url.port_or_known_default().filter(|own| written() == Some(*own))).unwrap_or(ETCD)
+    url.port().or_else(|| url.port_or_known_default().filter(|own| written() == Some(*own))).unwrap_or(usual)
 }

@@ -13,6 +13,7 @@
 //! | [`signing`] | the certificate from the cluster: ask, approve, wait |
 //! | [`apply`] | manifests, by server-side apply |
 //! | [`lease`] | this node's Lease |
+//! | [`probe`] | asks for health, with connections of its own |
 //! | [`endpoints`] | all apiservers, as they name themselves |
 
 pub mod apply;
@@ -21,6 +22,7 @@ pub mod endpoints;
 mod failure;
 pub mod kubeconfig;
 pub mod lease;
+pub mod probe;
 pub mod request;
 pub mod signing;
 

@@ -128,6 +128,8 @@ codes! {
     StreamLies = "stream-lies", Io, Later;
     /// Some stores have the snapshot, others failed.
     SomeStoresFailed = "some-stores-failed", Io, Later;
+    /// The rules of maintenance say no for now.
+    NotNow = "not-now", Temporary, Later;
     /// Another process holds the lock.
     LockHeld = "lock-held", Temporary, Later;
     /// A list that cannot be right: nothing may be concluded from it.

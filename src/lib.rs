@@ -27,6 +27,7 @@ pub mod host;
 pub mod http;
 pub mod kube;
 pub mod ledger;
+pub mod maintain;
 pub mod setup;
 pub mod snapshot;
 pub mod status;

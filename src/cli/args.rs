@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
 use super::{
-    answer, completions, config, daemon, db, discover, fence, jobs, prune, schedule, setup, snapshot, status, store,
+    answer, completions, config, daemon, db, defrag, discover, fence, jobs, prune, schedule, setup, snapshot, status,
+    store,
 };
 
 const EXAMPLES: &str = "\
@@ -43,6 +44,8 @@ pub(super) enum Command {
     Snapshot(snapshot::Command),
     /// Remove what the retention rules let go, after showing why
     Prune(prune::PruneArgs),
+    /// Give the free pages of the own member's database back to its disk, when that pays
+    Defrag(defrag::DefragArgs),
     /// What the daemon does and did
     #[command(subcommand)]
     Jobs(jobs::Command),

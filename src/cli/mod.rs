@@ -12,6 +12,7 @@ mod confirm;
 mod context;
 mod daemon;
 pub mod db;
+mod defrag;
 mod discover;
 pub mod failure;
 mod fence;
@@ -144,6 +145,7 @@ async fn command(command: Command, context: &Context) -> Result<Ending> {
     match command {
         Command::Snapshot(command) => snapshot::run(command, context).await,
         Command::Prune(args) => prune::run(args, context).await,
+        Command::Defrag(args) => defrag::run(args, context).await,
         Command::Store(command) => store::run(command, context).await,
         Command::Db(command) => db::run(command, context).await,
         Command::Discover(args) => discover::run(args, context).await,

@@ -101,11 +101,10 @@ pub async fn run(args: SetupArgs, context: &Context) -> Result<Ending> {
     let (first, second) = (around.clone(), around);
     let mut prepared = aside(move || prepare(&first, None, Timestamp::now())).await?;
     let cluster = cluster(&args, &mut prepared, context).await?;
-    if let Some(apiservers) = cluster.as_ref().map(|cluster| cluster.apiservers.clone()) {
-        let warnings = prepared.plan.warnings;
+    if let Some(cluster) = &cluster {
+        let apiservers = cluster.apiservers.clone();
         prepared = aside(move || prepare(&second, Some(&apiservers), Timestamp::now())).await?;
-        prepared.plan.warnings.extend(warnings);
-        prepared.plan.warnings.dedup();
+        prepared.plan.warnings.extend(cluster.warnings.iter().cloned());
     }
     if real {
         prepared.plan.start(services::down().await, &prepared.enabled);
@@ -205,11 +204,7 @@ async fn cluster(args: &SetupArgs, prepared: &mut Prepared, context: &Context) -
         () = context.cancel.cancelled() => return Err(Error::new(Code::Canceled, "set up this node", "")),
     };
     match looked {
-        Ok(Some(mut cluster)) => {
-            prepared.plan.warnings.append(&mut cluster.warnings);
-            Ok(Some(cluster))
-        }
-        Ok(None) => Ok(None),
+        Ok(cluster) => Ok(cluster),
         Err(error) if given.is_some() => Err(error.during("make the identity in Kubernetes", "")),
         Err(error) => {
             prepared.plan.warnings.push(format!(

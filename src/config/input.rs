@@ -20,8 +20,9 @@ pub(super) struct Input {
     pub etcd: EtcdInput,
     pub store: Vec<StoreInput>,
     pub snapshot: SnapshotInput,
-    pub health: HealthInput,
+    pub maintain: MaintainInput,
     pub fence: FenceInput,
+    pub health: HealthInput,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -79,8 +80,25 @@ pub(super) struct SnapshotInput {
     pub window: Option<String>,
     pub shift: Option<String>,
     pub agreement: Option<Agreement>,
+    pub rate: Option<String>,
     pub stall_timeout: Option<Span>,
     pub max_duration: Option<Span>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct MaintainInput {
+    pub min_gain: Option<Size>,
+    pub min_gain_percent: Option<Count>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct FenceInput {
+    pub mode: Option<FenceMode>,
+    pub target: Option<FenceTarget>,
+    pub agent_check: Option<String>,
+    pub http: Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -94,15 +112,6 @@ pub(super) struct HealthInput {
     pub write_probe: Option<bool>,
     pub balancer: Option<String>,
     pub layout: Option<EtcdLayout>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub(super) struct FenceInput {
-    pub mode: Option<FenceMode>,
-    pub target: Option<FenceTarget>,
-    pub agent_check: Option<String>,
-    pub http: Option<String>,
 }
 
 /// A duration, written as in [`units::parse_duration`].

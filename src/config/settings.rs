@@ -21,8 +21,9 @@ pub struct Settings {
     /// At least one; names are unique.
     pub stores: Vec<StoreSettings>,
     pub snapshot: SnapshotSettings,
-    pub health: HealthSettings,
+    pub maintain: MaintainSettings,
     pub fence: FenceSettings,
+    pub health: HealthSettings,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -169,6 +170,21 @@ impl StoreSettings {
     pub(super) const DEFAULT_TRASH_GRACE: Duration = Duration::from_secs(24 * 3600);
 }
 
+/// When a defragmentation pays.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MaintainSettings {
+    /// Bytes that it must free.
+    pub min_gain: u64,
+    /// Of the database file.
+    pub min_gain_percent: u32,
+}
+
+impl Default for MaintainSettings {
+    fn default() -> Self {
+        MaintainSettings { min_gain: 256 << 20, min_gain_percent: 25 }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq)]
 pub struct SnapshotSettings {
     pub schedule: Schedule,
@@ -179,6 +195,8 @@ pub struct SnapshotSettings {
     /// How far this node is behind the slots; `None`: by its name.
     pub shift: Option<Duration>,
     pub agreement: Agreement,
+    /// Bytes of the database a second that the daemon takes from the member; `None`: as fast as it comes.
+    pub rate: Option<u64>,
     /// No bytes for this long is a failure.
     pub stall_timeout: Duration,
     /// The longest deadline that a take gets, however large the database.
@@ -188,6 +206,9 @@ pub struct SnapshotSettings {
 impl SnapshotSettings {
     pub(super) const DEFAULT_SCHEDULE: &str = "*/30 * * * *";
     pub(super) const DEFAULT_TIMEZONE: &str = "UTC";
+    pub(super) const DEFAULT_RATE: u64 = 64 << 20;
+    /// Deadlines by size assume more than half of it.
+    pub(super) const LEAST_RATE: u64 = 10 << 20;
     pub(super) const DEFAULT_STALL_TIMEOUT: Duration = Duration::from_secs(30);
     pub(super) const DEFAULT_MAX_DURATION: Duration = Duration::from_secs(2 * 3600);
 }
@@ -207,60 +228,6 @@ pub enum Agreement {
     Auto,
     Off,
     Always,
-}
-
-/// What is probed, how often, and what a probe may do.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HealthSettings {
-    pub enabled: bool,
-    /// Between two reads of a target on this node; others wait five times as long.
-    pub interval: Duration,
-    /// After it a probe has failed.
-    pub timeout: Duration,
-    /// `https://host:port`, no trailing slash, no two alike; empty: no apiserver is watched.
-    pub apiservers: Vec<String>,
-    /// The client certificate or token for them.
-    pub kubeconfig: PathBuf,
-    /// Whether probes write their keys and Leases.
-    pub write_probe: bool,
-    /// `https://host:port`: the apiservers by way of their balancer.
-    pub balancer: Option<String>,
-    /// Which members the apiservers of this cluster use; `None`: not known.
-    pub layout: Option<EtcdLayout>,
-}
-
-/// Which members an apiserver uses, as its own flags say it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum EtcdLayout {
-    /// The one on its own host.
-    Local,
-    /// All of them.
-    All,
-}
-
-impl EtcdLayout {
-    pub fn word(self) -> &'static str {
-        match self {
-            EtcdLayout::Local => "local",
-            EtcdLayout::All => "all",
-        }
-    }
-}
-
-impl Default for HealthSettings {
-    fn default() -> Self {
-        HealthSettings {
-            enabled: true,
-            interval: Duration::from_secs(1),
-            timeout: Duration::from_secs(1),
-            apiservers: Vec::new(),
-            kubeconfig: "/etc/refloat/kubeconfig".into(),
-            write_probe: true,
-            balancer: None,
-            layout: None,
-        }
-    }
 }
 
 /// What balancers hear about this node, and where they ask.
@@ -302,6 +269,45 @@ impl FenceMode {
     }
 }
 
+/// What is probed, how often, and what a probe may do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HealthSettings {
+    pub enabled: bool,
+    /// Between two reads of a target on this node; others wait five times as long.
+    pub interval: Duration,
+    /// After it a probe has failed.
+    pub timeout: Duration,
+    /// `https://host:port`, no trailing slash, no two alike; empty: no apiserver is watched.
+    pub apiservers: Vec<String>,
+    /// The client certificate or token for them.
+    pub kubeconfig: PathBuf,
+    /// Whether probes write their keys and Leases.
+    pub write_probe: bool,
+    /// `https://host:port`: the apiservers by way of their balancer.
+    pub balancer: Option<String>,
+    /// Which members the apiservers of this cluster use; `None`: not known.
+    pub layout: Option<EtcdLayout>,
+}
+
+/// Which members an apiserver uses, as its own flags say it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EtcdLayout {
+    /// The one on its own host.
+    Local,
+    /// All of them.
+    All,
+}
+
+impl EtcdLayout {
+    pub fn word(self) -> &'static str {
+        match self {
+            EtcdLayout::Local => "local",
+            EtcdLayout::All => "all",
+        }
+    }
+}
+
 /// What is taken out of service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -311,4 +317,19 @@ pub enum FenceTarget {
     Apiserver,
     /// The member.
     Etcd,
+}
+
+impl Default for HealthSettings {
+    fn default() -> Self {
+        HealthSettings {
+            enabled: true,
+            interval: Duration::from_secs(1),
+            timeout: Duration::from_secs(1),
+            apiservers: Vec::new(),
+            kubeconfig: "/etc/refloat/kubeconfig".into(),
+            write_probe: true,
+            balancer: None,
+            layout: None,
+        }
+    }
 }

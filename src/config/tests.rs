@@ -75,6 +75,15 @@ fn everything_written_arrives() {
         agreement = 'off'
         stall_timeout = '1m'
         max_duration = '3h'
+        rate = '20MiB'
+        [maintain]
+        min_gain = '1MiB'
+        min_gain_percent = 7
+        [fence]
+        mode = 'balancer'
+        target = 'etcd'
+        agent_check = '127.0.0.1:1'
+        http = '[::1]:2'
         [health]
         enabled = false
         interval = '2s'
@@ -83,15 +92,12 @@ fn everything_written_arrives() {
         kubeconfig = '/k'
         write_probe = false
         balancer = 'https://vip:8443'
-        layout = 'all'
-        [fence]
-        mode = 'balancer'
-        target = 'etcd'
-        agent_check = '127.0.0.1:1'
-        http = '[::1]:2'";
-    let Settings { node, paths, etcd, stores, snapshot, health, fence } = parse(text).unwrap();
+        layout = 'all'";
+    let Settings { node, paths, etcd, stores, snapshot, health, maintain, fence } = parse(text).unwrap();
     assert_eq!((fence.mode, fence.target), (FenceMode::Balancer, FenceTarget::Etcd));
     assert_eq!((fence.agent_check.to_string(), fence.http.to_string()), ("127.0.0.1:1".into(), "[::1]:2".into()));
+    assert_eq!(maintain, MaintainSettings { min_gain: 1 << 20, min_gain_percent: 7 });
+    assert_eq!(snapshot.rate, Some(20 << 20));
     assert_eq!((node.as_str(), paths), ("n.1-a", PathSettings { state: "/s".into(), runtime: "/r".into() }));
     assert_eq!(
         etcd,
@@ -223,6 +229,9 @@ fn what_is_refused_and_where() {
         ("[snapshot]\ntimezone = 'Mars/Olympus'".into(), 2, "Mars/Olympus"),
         ("[snapshot]\nagreement = true".into(), 2, "snapshot.agreement: invalid type: boolean `true`"),
         ("[snapshot]\nstall_timeout = 1979-05-27".into(), 2, "a date"),
+        ("[snapshot]\nrate = '1MiB'".into(), 2, "1MiB is below 10MiB a second"),
+        ("[snapshot]\nrate = 'fast'".into(), 2, "or \"off\""),
+        ("[maintain]\nmin_gain_percent = 101".into(), 2, "101 is more than 100"),
         ("[fence]\nmode = 'on'".into(), 2, "unknown variant `on`"),
         ("[fence]\nagent_check = 'localhost:9978'".into(), 2, "is not an address with a port"),
         ("[fence]\nhttp = '0.0.0.0:0'".into(), 2, "is not an address with a port"),
@@ -255,7 +264,7 @@ fn a_slip_of_the_keyboard_gets_the_nearest_key() {
         ("[etcd]\nca-file = '/a'", "did you mean `ca_file`?"),
         ("[[store]]\nmax_byte = '1GiB'", "did you mean `max_bytes`?"),
         ("[health]\nlay_out = 'all'", "did you mean `layout`?"),
-        ("[weather]", "remove it; known here: node, paths, etcd, store, snapshot, health, fence"),
+        ("[playbook]", "remove it; known here: node, paths, etcd, store, snapshot, maintain, fence, health"),
     ] {
         assert_eq!(refused(text).get_remedy(), Some(remedy), "{text}");
     }
@@ -321,6 +330,7 @@ fn known_keys() -> BTreeSet<String> {
         ("store", fields::<input::StoreInput>("store.0.")),
         ("store.0.retention", fields::<input::RetentionInput>("store.0.retention.")),
         ("snapshot", fields::<input::SnapshotInput>("snapshot.")),
+        ("maintain", fields::<input::MaintainInput>("maintain.")),
         ("fence", fields::<input::FenceInput>("fence.")),
         ("health", fields::<input::HealthInput>("health.")),
     ] {

@@ -10,7 +10,8 @@ use jiff::tz::TimeZone;
 use url::Url;
 
 use super::input::{
-    EtcdInput, FenceInput, HealthInput, Input, PathsInput, RetentionInput, SnapshotInput, Span, StoreInput,
+    EtcdInput, FenceInput, HealthInput, Input, MaintainInput, PathsInput, RetentionInput, SnapshotInput, Span,
+    StoreInput,
 };
 use super::merge::{self, Table};
 use super::settings::*;
@@ -30,6 +31,7 @@ pub(super) fn settings(table: &Table, surroundings: &Surroundings) -> Result<Set
         etcd: check.etcd(input.etcd)?,
         stores: check.stores(input.store)?,
         snapshot: check.snapshot(input.snapshot)?,
+        maintain: check.maintain(&input.maintain)?,
         fence: check.fence(input.fence)?,
         health: check.health(input.health)?,
     })
@@ -365,6 +367,7 @@ impl Check<'_> {
             schedule,
             timezone,
             agreement: input.agreement.unwrap_or(Agreement::Auto),
+            rate: self.rate(input.rate)?,
             stall_timeout: self.within("snapshot.stall_timeout", input.stall_timeout, stall, "1s", "1h")?,
             max_duration: self.within("snapshot.max_duration", input.max_duration, longest, "2m", "7d")?,
         })
@@ -400,6 +403,31 @@ impl Check<'_> {
                 Ok(shift) if shift <= Duration::from_secs(3600) => Ok(Some(shift)),
                 Ok(_) => Err(self.refuse(KEY, format!("{text} is more than an hour"))),
                 Err(e) => Err(self.refuse(KEY, e)),
+            },
+        }
+    }
+
+    fn maintain(&self, input: &MaintainInput) -> Result<MaintainSettings> {
+        let default = MaintainSettings::default();
+        let percent = input.min_gain_percent.as_ref().map_or(default.min_gain_percent, |count| count.0);
+        if percent > 100 {
+            return Err(self.refuse("maintain.min_gain_percent", format!("{percent} is more than 100")));
+        }
+        let min_gain = input.min_gain.as_ref().map_or(default.min_gain, |size| size.0);
+        Ok(MaintainSettings { min_gain, min_gain_percent: percent })
+    }
+
+    fn rate(&self, given: Option<String>) -> Result<Option<u64>> {
+        const KEY: &str = "snapshot.rate";
+        match given.as_deref() {
+            None => Ok(Some(SnapshotSettings::DEFAULT_RATE)),
+            Some("off") => Ok(None),
+            Some(text) => match units::parse_size(text) {
+                Ok(rate) if rate >= SnapshotSettings::LEAST_RATE => Ok(Some(rate)),
+                Ok(_) => Err(self
+                    .refuse(KEY, format!("{text} is below 10MiB a second"))
+                    .remedy("a slower stream keeps etcd from freeing pages for too long; or write \"off\"")),
+                Err(e) => Err(self.refuse(KEY, format!("{e}; or \"off\""))),
             },
         }
     }

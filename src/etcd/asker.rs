@@ -109,8 +109,7 @@ impl Asker {
 
     /// A raft proposal that changes no key, and the alarms of all members.
     pub async fn alarms(&self, limit: Duration) -> Result<(ReadHeader, Vec<Alarm>), Why> {
-        let answer =
-            self.call(limit, async |mut c| c.alarm(AlarmAction::Get, AlarmType::None, None).await).await?;
+        let answer = self.call(limit, async |mut c| c.alarm(AlarmAction::Get, AlarmType::None, None).await).await?;
         let mut alarms: Vec<Alarm> =
             answer.alarms().iter().map(|a| Alarm { member_id: a.member_id(), kind: a.alarm().into() }).collect();
         alarms.sort();

@@ -121,7 +121,16 @@ impl Member {
         self.peer.url.as_str().trim_end_matches('/')
     }
 
-    async fn call<T>(
+    pub(super) fn client(&self) -> Client {
+        self.client.clone()
+    }
+
+    /// Of each call that has no deadline of its own.
+    pub(super) fn timeout(&self) -> Duration {
+        self.peer.access.timeout()
+    }
+
+    pub(super) async fn call<T>(
         &self,
         what: &str,
         limit: Duration,

@@ -3,9 +3,10 @@
 //!
 //! Touches no disk: it must work on the frozen disk that it judges. Backup trouble never enters. The default only advises.
 //!
-//! [`model`] holds the words. [`schedule`] says what is asked when, [`probes`] asks. [`facts`] takes samples in: [`window`]
-//! has the repeat rule for one question, [`past`] what answers told beside. [`verdict`](mod@verdict) says what facts mean, by
-//! [`judge`]; [`fence`] what to do about it; [`storm`] warns of evictions. [`rules`] has every number. `sim` (tests) scores all of it on simulated faults.
+//! [`model`] holds the words. [`facts`] takes samples in: [`window`] has the repeat rule for one question, [`past`] what
+//! answers told beside. [`verdict`](mod@verdict) says what facts mean, by [`judge`]; [`fence`] what to do about it; [`storm`]
+//! warns of evictions. [`rules`] has every number. `sim` (tests) scores all of it on simulated faults.
+//! [`schedule`] says what is asked when, [`probes`] asks.
 
 pub mod facts;
 pub mod fence;

@@ -15,6 +15,7 @@
 //! | [`lease`] | this node's Lease |
 //! | [`probe`] | asks for health, with connections of its own |
 //! | [`endpoints`] | all apiservers, as they name themselves |
+//! | [`probe`] | what health asks: connections of its own, in little memory |
 
 pub mod apply;
 pub mod client;

@@ -20,6 +20,7 @@ mod crash;
 mod daemon;
 mod daemon_crash;
 mod daemon_faults;
+mod defrag;
 mod diff;
 mod discover;
 mod docs;

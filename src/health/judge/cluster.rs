@@ -68,9 +68,8 @@ pub(super) fn elsewhere(view: &View, id: TargetId, probe: Probe, run: &Run) -> E
         asked_all &= window.run().is_some() || window.good().is_none();
     }
     // Through the balancer something with a quorum answers.
-    let witness = view.watched.of(Kind::Balancer).any(|(balancer, _)| {
-        view.facts.window(balancer, Probe::V1).outlasted_by(run)
-    });
+    let witness =
+        view.watched.of(Kind::Balancer).any(|(balancer, _)| view.facts.window(balancer, Probe::V1).outlasted_by(run));
     match (witness, asked_all) {
         (true, _) => Elsewhere::Answers,
         (false, true) => Elsewhere::Fails,

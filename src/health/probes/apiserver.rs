@@ -44,13 +44,7 @@ impl Apiserver {
         known: &Known,
     ) -> Result<Apiserver> {
         let asker = || Asker::new(url, address, identity);
-        Ok(Apiserver {
-            checks: asker()?,
-            reads: asker()?,
-            writes: asker()?,
-            node: node.into(),
-            known: known.clone(),
-        })
+        Ok(Apiserver { checks: asker()?, reads: asker()?, writes: asker()?, node: node.into(), known: known.clone() })
     }
 
     pub(super) async fn ask(&self, ask: &Ask) -> Vec<Found> {
@@ -187,8 +181,7 @@ impl Apiserver {
             return Err(otherwise);
         }
         let body = lease::first(&self.node, Timestamp::now());
-        let answer =
-            self.writes.request(Method::POST, lease::collection(), Some(body), left).await.map_err(failed)?;
+        let answer = self.writes.request(Method::POST, lease::collection(), Some(body), left).await.map_err(failed)?;
         self.lease(&answer)
     }
 
@@ -281,7 +274,9 @@ mod tests {
 
     #[test]
     fn answers_that_say_nothing_about_the_apiserver_are_unknown() {
-        for (status, word) in [(401, "identity"), (403, "may not"), (404, "not there"), (429, "too many"), (302, "no answer")] {
+        for (status, word) in
+            [(401, "identity"), (403, "may not"), (404, "not there"), (429, "too many"), (302, "no answer")]
+        {
             let Outcome::Unknown(why) = answer(status, r#"{"kind":"Status","message":"so it is"}"#) else {
                 panic!("{status}")
             };

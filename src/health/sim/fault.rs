@@ -7,13 +7,19 @@ use super::rng::Rng;
 pub enum Kind {
     HungMember,
     FrozenDisk,
-    StalledWal { load: bool },
+    StalledWal {
+        load: bool,
+    },
     /// Cut off from the other members' peer ports; `also` one more node with it where there are five.
     Minority,
     /// Between this member and the others; `stuck`: a large entry blocks all later ones.
-    LargeLossPeer { stuck: bool },
+    LargeLossPeer {
+        stuck: bool,
+    },
     /// Between this apiserver and etcd.
-    LargeLossApiserver { stuck: bool },
+    LargeLossApiserver {
+        stuck: bool,
+    },
     StaleCache,
     HungApiserver,
     StoppedApiserver,
@@ -145,7 +151,9 @@ impl Schedule {
             Kind::Minority if size == 5 && rng.permille(500) => push(kind, one | 1 << ((node + 1) % size), from, to),
             Kind::QuorumLost => {
                 let lost = size / 2 + 1;
-                (0..lost).for_each(|i| push(Kind::HungMember, 1 << ((node + i) % size), from + i as u64 * rng.below(300), to));
+                (0..lost).for_each(|i| {
+                    push(Kind::HungMember, 1 << ((node + i) % size), from + i as u64 * rng.below(300), to)
+                });
                 push(kind, all, from, to);
             }
             Kind::LastApiserver => {
@@ -171,7 +179,8 @@ impl Schedule {
             _ => push(kind, one, from, to),
         }
         // Some other observer has trouble of its own at the same time.
-        if rng.permille(200) && !matches!(kind, Kind::Starved | Kind::Isolated | Kind::ClockStep | Kind::OwnCertificate) {
+        if rng.permille(200) && !matches!(kind, Kind::Starved | Kind::Isolated | Kind::ClockStep | Kind::OwnCertificate)
+        {
             let other = 1 << ((node + size - 1) % size);
             let kind = *rng.pick(&[Kind::Starved, Kind::ClockStep, Kind::OwnCertificate]);
             let at = from + rng.below(20_000);

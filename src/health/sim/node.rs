@@ -84,7 +84,15 @@ impl Node {
                 // All at once, a little apart.
                 let due = at + self.rng.below(900);
                 let target = TargetId(place as u16);
-                self.slots.push(Slot { target, probe: *probe, asked: 0, outcome: None, due, fresh: true, again: false });
+                self.slots.push(Slot {
+                    target,
+                    probe: *probe,
+                    asked: 0,
+                    outcome: None,
+                    due,
+                    fresh: true,
+                    again: false,
+                });
                 self.events.push(Reverse((due, self.slots.len() - 1)));
             }
         }
@@ -94,7 +102,9 @@ impl Node {
     pub fn round(&mut self, world: &World, now: u64) {
         let restart = |kind: Kind| kind == Kind::ObserverRestart;
         let begins = world.schedule.faults.iter().find(|fault| {
-            restart(fault.kind) && fault.nodes >> self.me & 1 == 1 && (now.saturating_sub(ROUND)..now).contains(&fault.from)
+            restart(fault.kind)
+                && fault.nodes >> self.me & 1 == 1
+                && (now.saturating_sub(ROUND)..now).contains(&fault.from)
         });
         if begins.is_some() {
             self.begin(now);
@@ -103,7 +113,11 @@ impl Node {
         while let Some(Reverse((when, place))) = self.events.peek().copied().filter(|Reverse((when, _))| *when <= now) {
             self.events.pop();
             if self.slots[place].due == when {
-                if self.slots[place].outcome.is_some() { self.answered(place, when) } else { self.ask(world, place, when) }
+                if self.slots[place].outcome.is_some() {
+                    self.answered(place, when)
+                } else {
+                    self.ask(world, place, when)
+                }
             }
         }
         if now % 1_000 < ROUND {

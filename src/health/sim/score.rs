@@ -118,10 +118,7 @@ fn wants(schedule: &Schedule) -> Vec<Want> {
 /// The observer is in trouble itself, or starts anew, while the fault lasts.
 fn own_trouble(schedule: &Schedule, observer: usize, fault: &Fault) -> bool {
     schedule.faults.iter().any(|other| {
-        let own = matches!(
-            other.kind,
-            Kind::Starved | Kind::Isolated | Kind::ClockStep | Kind::OwnCertificate
-        );
+        let own = matches!(other.kind, Kind::Starved | Kind::Isolated | Kind::ClockStep | Kind::OwnCertificate);
         own && other.nodes >> observer & 1 == 1 && other.from < fault.to && fault.from < other.to + 90_000
     })
 }
@@ -210,7 +207,9 @@ fn touched(schedule: &Schedule, observer: usize, target: usize, at: u64) -> bool
         }
         let here = fault.nodes >> node & 1 == 1;
         match fault.kind {
-            Kind::Starved | Kind::Isolated | Kind::ClockStep | Kind::OwnCertificate if fault.nodes >> observer & 1 == 1 => {
+            Kind::Starved | Kind::Isolated | Kind::ClockStep | Kind::OwnCertificate
+                if fault.nodes >> observer & 1 == 1 =>
+            {
                 // Looked at each second.
                 let unseen = fault.kind == Kind::OwnCertificate && at < fault.from + 1_500;
                 fault.kind == Kind::Isolated || unseen || (fault.kind == Kind::ClockStep && schedule.seed & 1 == 1)
@@ -247,7 +246,9 @@ pub fn play(schedule: Schedule, rules: &Rules) -> Score {
             node.round(&world, at);
             score.rounds += 1;
         }
-        for want in wants.iter_mut().filter(|want| want.found.is_none() && (want.fault.from..want.fault.to).contains(&at)) {
+        for want in
+            wants.iter_mut().filter(|want| want.found.is_none() && (want.fault.from..want.fault.to).contains(&at))
+        {
             let verdict = nodes[want.observer].verdicts.by_target.get(&want.target);
             let named = verdict.is_some_and(|verdict| {
                 verdict.state == State::Bad && verdict.cause.is_some_and(|cause| want.causes.contains(&cause))
@@ -257,9 +258,18 @@ pub fn play(schedule: Schedule, rules: &Rules) -> Score {
             }
         }
         //DEBUG
-        if std::env::var("ONE").is_ok() { for want in wants.iter().filter(|want| want.found.is_none_or(|f| f > want.limit) && (want.fault.from..want.fault.from+15000).contains(&at)) { let v = &nodes[want.observer].verdicts.by_target[&want.target]; eprintln!("{at} {} {:?} {:?} {:?} {:?}", want.observer, want.target, v.cause, v.by, v.reasons); } }
+        if std::env::var("ONE").is_ok() {
+            for want in wants.iter().filter(|want| {
+                want.found.is_none_or(|f| f > want.limit) && (want.fault.from..want.fault.from + 15000).contains(&at)
+            }) {
+                let v = &nodes[want.observer].verdicts.by_target[&want.target];
+                eprintln!("{at} {} {:?} {:?} {:?} {:?}", want.observer, want.target, v.cause, v.by, v.reasons);
+            }
+        }
         let out = |node: &Node| matches!(node.state.answer, Answer::Down { .. });
-        for want in fences.iter_mut().filter(|want| want.found.is_none() && (want.fault.from..want.fault.to).contains(&at)) {
+        for want in
+            fences.iter_mut().filter(|want| want.found.is_none() && (want.fault.from..want.fault.to).contains(&at))
+        {
             if out(&nodes[want.node]) {
                 want.found = Some(at - want.fault.from);
             }
@@ -269,7 +279,11 @@ pub fn play(schedule: Schedule, rules: &Rules) -> Score {
                 named.push(place);
                 let why = node.state.fenced.as_ref().map(|fenced| format!("{}: {}", fenced.cause, fenced.reason));
                 let why = why.unwrap_or_default();
-                score.wrong_fences.push(format!("{} node {place} out at {at}: {why}; {:?}", tell(schedule), node.state.why));
+                score.wrong_fences.push(format!(
+                    "{} node {place} out at {at}: {why}; {:?}",
+                    tell(schedule),
+                    node.state.why
+                ));
             }
         }
         // Views differ for a moment; they must not for long.
@@ -295,7 +309,13 @@ pub fn play(schedule: Schedule, rules: &Rules) -> Score {
             Some(_) => {}
             None => score.missed.push(format!(
                 "{} node {} about {:?}: {:?} after {:?}, wanted {:?} in {}",
-                tell(schedule), want.observer, want.target, want.fault.kind, want.found, want.causes, want.limit
+                tell(schedule),
+                want.observer,
+                want.target,
+                want.fault.kind,
+                want.found,
+                want.causes,
+                want.limit
             )),
         }
     }
@@ -306,7 +326,11 @@ pub fn play(schedule: Schedule, rules: &Rules) -> Score {
             Some(_) => {}
             None => score.fences_missed.push(format!(
                 "{} node {}: {:?} fenced after {:?}, wanted in {}",
-                tell(schedule), want.node, want.fault.kind, want.found, want.limit
+                tell(schedule),
+                want.node,
+                want.fault.kind,
+                want.found,
+                want.limit
             )),
         }
     }
@@ -322,7 +346,11 @@ fn wrong_names(score: &mut Score, schedule: &Schedule, nodes: &[Node], at: u64) 
             }
             if !touched(schedule, observer, target, at) {
                 let said = verdict.reasons.join("; ");
-                score.wrong_names.push(format!("{} node {observer} about {id:?} at {at}: {:?} {said}", tell(schedule), verdict.cause));
+                score.wrong_names.push(format!(
+                    "{} node {observer} about {id:?} at {at}: {:?} {said}",
+                    tell(schedule),
+                    verdict.cause
+                ));
             }
         }
     }

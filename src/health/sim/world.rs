@@ -4,7 +4,8 @@
 use std::time::Duration;
 
 use super::super::model::{
-    DataDir, Failure, Kind as Sort, Layout, Mono, Observer, Outcome, Probe, Process, Reading, Status, Target, TargetId, Watched,
+    DataDir, Failure, Kind as Sort, Layout, Mono, Observer, Outcome, Probe, Process, Reading, Status, Target, TargetId,
+    Watched,
 };
 use super::fault::{Fault, Kind, Schedule};
 use super::rng::Rng;
@@ -179,7 +180,15 @@ impl World {
     }
 
     /// How long it took, and what came.
-    pub fn ask(&self, me: usize, target: TargetId, probe: Probe, at: u64, fresh: bool, rng: &mut Rng) -> (u64, Outcome) {
+    pub fn ask(
+        &self,
+        me: usize,
+        target: TargetId,
+        probe: Probe,
+        at: u64,
+        fresh: bool,
+        rng: &mut Rng,
+    ) -> (u64, Outcome) {
         let size = self.schedule.size;
         let place = usize::from(target.0);
         let deadline = if probe == Probe::A1 { 5_000 } else { 1_000 };
@@ -225,13 +234,25 @@ impl World {
     }
 
     fn certificate_trouble(&self, me: usize, at: u64) -> bool {
-        self.schedule.faults.iter().any(|fault| fault.kind == Kind::AllCertificates && (fault.from..fault.to).contains(&at))
+        self.schedule
+            .faults
+            .iter()
+            .any(|fault| fault.kind == Kind::AllCertificates && (fault.from..fault.to).contains(&at))
             || self.is(me, at, Kind::OwnCertificate)
             || (self.schedule.seed & 1 == 1 && self.is(me, at, Kind::ClockStep))
     }
 
     #[allow(clippy::too_many_arguments)]
-    fn member(&self, me: usize, node: usize, probe: Probe, at: u64, fresh: bool, deadline: u64, rng: &mut Rng) -> (u64, Outcome) {
+    fn member(
+        &self,
+        me: usize,
+        node: usize,
+        probe: Probe,
+        at: u64,
+        fresh: bool,
+        deadline: u64,
+        rng: &mut Rng,
+    ) -> (u64, Outcome) {
         let failed = |took, failure| (took, Outcome::Failed(failure));
         if !self.reaches(me, node, at) {
             return failed(deadline, if fresh { Failure::Unreachable } else { Failure::Silent });
@@ -256,7 +277,10 @@ impl World {
 
     fn reading(&self, node: usize, probe: Probe, at: u64) -> Reading {
         let frozen = self.has(node, at, |kind| {
-            matches!(kind, Kind::StalledWal { .. } | Kind::Minority | Kind::Isolated | Kind::LargeLossPeer { stuck: true })
+            matches!(
+                kind,
+                Kind::StalledWal { .. } | Kind::Minority | Kind::Isolated | Kind::LargeLossPeer { stuck: true }
+            )
         });
         // What it knew when it fell behind.
         let knows = frozen.map_or(at, |fault| fault.from);
@@ -290,7 +314,16 @@ impl World {
     }
 
     #[allow(clippy::too_many_arguments)]
-    fn apiserver(&self, me: usize, node: usize, probe: Probe, at: u64, fresh: bool, deadline: u64, rng: &mut Rng) -> (u64, Outcome) {
+    fn apiserver(
+        &self,
+        me: usize,
+        node: usize,
+        probe: Probe,
+        at: u64,
+        fresh: bool,
+        deadline: u64,
+        rng: &mut Rng,
+    ) -> (u64, Outcome) {
         let failed = |took, failure| (took, Outcome::Failed(failure));
         if !self.reaches(me, node, at) {
             return failed(deadline, if fresh { Failure::Unreachable } else { Failure::Silent });
@@ -310,7 +343,8 @@ impl World {
         }
         let member = if self.schedule.local { node } else { rng.below(self.schedule.size as u64) as usize };
         let latency = self.latency(node, probe, at, rng);
-        let Some(took) = World::wait(at, latency, deadline, |when| self.apiserver_answers(node, member, probe, when)) else {
+        let Some(took) = World::wait(at, latency, deadline, |when| self.apiserver_answers(node, member, probe, when))
+        else {
             return failed(deadline, Failure::Silent);
         };
         match probe {
@@ -378,9 +412,12 @@ impl World {
         if observer.process.is_none() {
             observer.process = Some(Process::default());
         }
-        let copied = self.has(me, at, |kind| kind == Kind::Defragmentation).map_or(0, |fault| (at - fault.from) * (25 << 20) / 1_000);
+        let copied = self
+            .has(me, at, |kind| kind == Kind::Defragmentation)
+            .map_or(0, |fault| (at - fault.from) * (25 << 20) / 1_000);
         let free = (20_u64 << 30).saturating_sub(copied);
-        observer.data_dir = Some(DataDir { file_system: Some("ext4".to_owned()), free: Some(free), ..DataDir::default() });
+        observer.data_dir =
+            Some(DataDir { file_system: Some("ext4".to_owned()), free: Some(free), ..DataDir::default() });
         observer
     }
 }

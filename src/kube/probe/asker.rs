@@ -202,8 +202,7 @@ impl Asker {
         if let Some(token) = &self.identity.token {
             request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
         }
-        let request =
-            request.body(Full::new(body.unwrap_or_default())).map_err(|e| Why::Nonsense(e.to_string()))?;
+        let request = request.body(Full::new(body.unwrap_or_default())).map_err(|e| Why::Nonsense(e.to_string()))?;
         let answer = connection.sender.send_request(request).await.map_err(|e| self.broken(&e))?;
         let status = answer.status().as_u16();
         let body = Limited::new(answer.into_body(), LONGEST).collect().await;

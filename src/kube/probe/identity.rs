@@ -103,8 +103,7 @@ impl Identity {
             .or_else(|| file.contexts.first().and_then(|only| only.entry.clone()))
             .ok_or_else(|| source.refused("use").because("it has no context"))?;
         let missing = |what: &str, name: &str| source.refused("use").because(format!("it has no {what} {name:?}"));
-        let cluster =
-            named(&file.clusters, &context.cluster).ok_or_else(|| missing("cluster", &context.cluster))?;
+        let cluster = named(&file.clusters, &context.cluster).ok_or_else(|| missing("cluster", &context.cluster))?;
         let user = named(&file.users, &context.user).ok_or_else(|| missing("user", &context.user))?;
         source.identity(&cluster, &user)
     }
@@ -207,7 +206,8 @@ impl Source<'_> {
 }
 
 fn certificates(pem: &[u8]) -> std::result::Result<Vec<CertificateDer<'static>>, String> {
-    let list: Vec<_> = CertificateDer::pem_slice_iter(pem).collect::<std::result::Result<_, _>>().map_err(|e| e.to_string())?;
+    let list: Vec<_> =
+        CertificateDer::pem_slice_iter(pem).collect::<std::result::Result<_, _>>().map_err(|e| e.to_string())?;
     if list.is_empty() { Err("a PEM file in it holds no certificate".into()) } else { Ok(list) }
 }
 
@@ -291,7 +291,9 @@ mod tests {
             assert_eq!(error.code(), Code::Config, "{cluster} {user}");
             assert!(error.why().concat().contains(why), "{cluster} {user}: {:?}", error.why());
         }
-        for (text, why) in [("", "no context"), ("a: [", ""), ("contexts:\n- name: c\n  context: {cluster: k}", "no cluster")] {
+        for (text, why) in
+            [("", "no context"), ("a: [", ""), ("contexts:\n- name: c\n  context: {cluster: k}", "no cluster")]
+        {
             let error = load(text);
             assert!(error.code() == Code::Config && error.why().concat().contains(why), "{text}: {:?}", error.why());
         }

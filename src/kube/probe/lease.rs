@@ -93,7 +93,10 @@ mod tests {
 
     #[test]
     fn a_lease_keeps_what_others_wrote_and_loses_its_padding() {
-        assert_eq!(path("cp1", true), "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/refloat-cp1?resourceVersion=0");
+        assert_eq!(
+            path("cp1", true),
+            "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/refloat-cp1?resourceVersion=0"
+        );
         let body = br#"{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"name":"refloat-cp1",
             "labels":{"a":"b"},"resourceVersion":"42","managedFields":[{}]},"spec":{"leaseTransitions":3}}"#;
         let lease = Lease::read(body).unwrap();
@@ -103,7 +106,10 @@ mod tests {
         assert!(large.len() > PADDING);
         let again: Value = serde_json::from_slice(&large).unwrap();
         assert_eq!(again["metadata"]["labels"]["a"], "b");
-        assert_eq!((&again["metadata"]["resourceVersion"], &again["metadata"]["managedFields"]), (&"42".into(), &Value::Null));
+        assert_eq!(
+            (&again["metadata"]["resourceVersion"], &again["metadata"]["managedFields"]),
+            (&"42".into(), &Value::Null)
+        );
         assert_eq!(again["spec"]["renewTime"], "2026-12-01T00:00:00.500000Z");
         let small = Lease::read(&large).unwrap().renewed("cp1", now, false);
         assert!(small.len() < 1024, "{}", small.len());
@@ -111,7 +117,8 @@ mod tests {
 
     #[test]
     fn what_is_no_lease_is_none() {
-        for body in ["", "{}", "[]", r#"{"metadata":{"resourceVersion":"x"}}"#, r#"{"metadata":{"resourceVersion":7}}"#] {
+        for body in ["", "{}", "[]", r#"{"metadata":{"resourceVersion":"x"}}"#, r#"{"metadata":{"resourceVersion":7}}"#]
+        {
             assert_eq!(Lease::read(body.as_bytes()), None, "{body}");
         }
         let first: Value = serde_json::from_slice(&first("cp1", at("2026-12-01T00:00:00Z"))).unwrap();

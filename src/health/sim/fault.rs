@@ -7,13 +7,19 @@ use super::rng::Rng;
 pub enum Kind {
     HungMember,
     FrozenDisk,
-    StalledWal { load: bool },
+    StalledWal {
+        load: bool,
+    },
     /// Cut off from the other members' peer ports; `also` one more node with it where there are five.
     Minority,
     /// Between this member and the others; `stuck`: a large entry blocks all later ones.
-    LargeLossPeer { stuck: bool },
+    LargeLossPeer {
+        stuck: bool,
+    },
     /// Between this apiserver and etcd.
-    LargeLossApiserver { stuck: bool },
+    LargeLossApiserver {
+        stuck: bool,
+    },
     StaleCache,
     HungApiserver,
     StoppedApiserver,
@@ -44,10 +50,14 @@ pub enum Kind {
     ObserverRestart,
     /// All apiservers but this one are stopped; then it hangs.
     LastApiserver,
+    /// The member hangs for nine seconds, again and again.
+    Flapping,
+    /// The whole node starts: its observer is up first, etcd needs some seconds more.
+    Boot,
     Quiet,
 }
 
-pub const KINDS: [Kind; 33] = [
+pub const KINDS: [Kind; 35] = [
     Kind::HungMember,
     Kind::FrozenDisk,
     Kind::StalledWal { load: false },
@@ -80,6 +90,8 @@ pub const KINDS: [Kind; 33] = [
     Kind::SlowDisk,
     Kind::NotReady,
     Kind::LastApiserver,
+    Kind::Flapping,
+    Kind::Boot,
     Kind::Quiet,
 ];
 
@@ -145,7 +157,9 @@ impl Schedule {
             Kind::Minority if size == 5 && rng.permille(500) => push(kind, one | 1 << ((node + 1) % size), from, to),
             Kind::QuorumLost => {
                 let lost = size / 2 + 1;
-                (0..lost).for_each(|i| push(Kind::HungMember, 1 << ((node + i) % size), from + i as u64 * rng.below(300), to));
+                (0..lost).for_each(|i| {
+                    push(Kind::HungMember, 1 << ((node + i) % size), from + i as u64 * rng.below(300), to)
+                });
                 push(kind, all, from, to);
             }
             Kind::LastApiserver => {
@@ -160,6 +174,8 @@ impl Schedule {
                     at += lasts + rng.between(4_000, 9_000);
                 }
             }
+            Kind::Flapping => (0..5).for_each(|i| push(kind, one, from + i * 18_000, from + i * 18_000 + 9_000)),
+            Kind::Boot => push(kind, one, from, from + rng.between(3_500, 5_000)),
             Kind::Defragmentation => push(kind, one, from, from + rng.between(4_000, 22_000)),
             Kind::WholeDown
             | Kind::ElectionStorm
@@ -171,7 +187,8 @@ impl Schedule {
             _ => push(kind, one, from, to),
         }
         // Some other observer has trouble of its own at the same time.
-        if rng.permille(200) && !matches!(kind, Kind::Starved | Kind::Isolated | Kind::ClockStep | Kind::OwnCertificate) {
+        if rng.permille(200) && !matches!(kind, Kind::Starved | Kind::Isolated | Kind::ClockStep | Kind::OwnCertificate)
+        {
             let other = 1 << ((node + size - 1) % size);
             let kind = *rng.pick(&[Kind::Starved, Kind::ClockStep, Kind::OwnCertificate]);
             let at = from + rng.below(20_000);

@@ -84,7 +84,15 @@ impl Node {
                 // All at once, a little apart.
                 let due = at + self.rng.below(900);
                 let target = TargetId(place as u16);
-                self.slots.push(Slot { target, probe: *probe, asked: 0, outcome: None, due, fresh: true, again: false });
+                self.slots.push(Slot {
+                    target,
+                    probe: *probe,
+                    asked: 0,
+                    outcome: None,
+                    due,
+                    fresh: true,
+                    again: false,
+                });
                 self.events.push(Reverse((due, self.slots.len() - 1)));
             }
         }
@@ -92,9 +100,11 @@ impl Node {
 
     /// One round, up to that moment.
     pub fn round(&mut self, world: &World, now: u64) {
-        let restart = |kind: Kind| kind == Kind::ObserverRestart;
+        let restart = |kind: Kind| matches!(kind, Kind::ObserverRestart | Kind::Boot);
         let begins = world.schedule.faults.iter().find(|fault| {
-            restart(fault.kind) && fault.nodes >> self.me & 1 == 1 && (now.saturating_sub(ROUND)..now).contains(&fault.from)
+            restart(fault.kind)
+                && fault.nodes >> self.me & 1 == 1
+                && (now.saturating_sub(ROUND)..now).contains(&fault.from)
         });
         if begins.is_some() {
             self.begin(now);
@@ -103,7 +113,11 @@ impl Node {
         while let Some(Reverse((when, place))) = self.events.peek().copied().filter(|Reverse((when, _))| *when <= now) {
             self.events.pop();
             if self.slots[place].due == when {
-                if self.slots[place].outcome.is_some() { self.answered(place, when) } else { self.ask(world, place, when) }
+                if self.slots[place].outcome.is_some() {
+                    self.answered(place, when)
+                } else {
+                    self.ask(world, place, when)
+                }
             }
         }
         if now % 1_000 < ROUND {
@@ -137,7 +151,7 @@ impl Node {
         // A period counts from question to question, a repeat from the failure; a little jitter keeps nodes apart.
         slot.due = if after < 1_000 { when + after } else { (slot.asked + after + self.rng.below(40)).max(when + 20) };
         slot.fresh = fresh;
-        if std::mem::take(&mut slot.again) {
+        if std::mem::take(&mut slot.again) && !failed {
             slot.due = when;
         }
         self.events.push(Reverse((slot.due, place)));

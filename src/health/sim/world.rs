@@ -4,7 +4,8 @@
 use std::time::Duration;
 
 use super::super::model::{
-    DataDir, Failure, Kind as Sort, Layout, Mono, Observer, Outcome, Probe, Process, Reading, Status, Target, TargetId, Watched,
+    DataDir, Failure, Kind as Sort, Layout, Mono, Observer, Outcome, Probe, Process, Reading, Status, Target, TargetId,
+    Watched,
 };
 use super::fault::{Fault, Kind, Schedule};
 use super::rng::Rng;
@@ -75,10 +76,11 @@ impl World {
             // After a stop it listens before it answers.
             let starts = (fault.to..fault.to + 1_500).contains(&at);
             match fault.kind {
-                Kind::HungMember if now => return Does::Hangs,
+                Kind::HungMember | Kind::Flapping if now => return Does::Hangs,
                 Kind::FrozenDisk if now => return Does::Frozen,
                 Kind::StalledWal { load } if now => return Does::WalStalls { load },
                 Kind::Defragmentation if now => return Does::Defragments,
+                Kind::Boot if now => return Does::Starts,
                 Kind::WholeDown | Kind::RollingRestart | Kind::StoppedMember if now => return Does::Stopped,
                 Kind::WholeDown | Kind::RollingRestart | Kind::StoppedMember if starts => return Does::Starts,
                 _ => {}
@@ -179,7 +181,15 @@ impl World {
     }
 
     /// How long it took, and what came.
-    pub fn ask(&self, me: usize, target: TargetId, probe: Probe, at: u64, fresh: bool, rng: &mut Rng) -> (u64, Outcome) {
+    pub fn ask(
+        &self,
+        me: usize,
+        target: TargetId,
+        probe: Probe,
+        at: u64,
+        fresh: bool,
+        rng: &mut Rng,
+    ) -> (u64, Outcome) {
         let size = self.schedule.size;
         let place = usize::from(target.0);
         let deadline = if probe == Probe::A1 { 5_000 } else { 1_000 };
@@ -225,13 +235,25 @@ impl World {
     }
 
     fn certificate_trouble(&self, me: usize, at: u64) -> bool {
-        self.schedule.faults.iter().any(|fault| fault.kind == Kind::AllCertificates && (fault.from..fault.to).contains(&at))
+        self.schedule
+            .faults
+            .iter()
+            .any(|fault| fault.kind == Kind::AllCertificates && (fault.from..fault.to).contains(&at))
             || self.is(me, at, Kind::OwnCertificate)
             || (self.schedule.seed & 1 == 1 && self.is(me, at, Kind::ClockStep))
     }
 
     #[allow(clippy::too_many_arguments)]
-    fn member(&self, me: usize, node: usize, probe: Probe, at: u64, fresh: bool, deadline: u64, rng: &mut Rng) -> (u64, Outcome) {
+    fn member(
+        &self,
+        me: usize,
+        node: usize,
+        probe: Probe,
+        at: u64,
+        fresh: bool,
+        deadline: u64,
+        rng: &mut Rng,
+    ) -> (u64, Outcome) {
         let failed = |took, failure| (took, Outcome::Failed(failure));
         if !self.reaches(me, node, at) {
             return failed(deadline, if fresh { Failure::Unreachable } else { Failure::Silent });
@@ -256,10 +278,13 @@ impl World {
 
     fn reading(&self, node: usize, probe: Probe, at: u64) -> Reading {
         let frozen = self.has(node, at, |kind| {
-            matches!(kind, Kind::StalledWal { .. } | Kind::Minority | Kind::Isolated | Kind::LargeLossPeer { stuck: true })
+            matches!(
+                kind,
+                Kind::StalledWal { .. } | Kind::Minority | Kind::Isolated | Kind::LargeLossPeer { stuck: true }
+            )
         });
         // What it knew when it fell behind.
-        let knows = frozen.map_or(at, |fault| fault.from);
+        let knows = frozen.map_or(at, |fault| fault.from - TICK);
         let (revision, lead) = ((knows / 50) as i64, self.lead(knows));
         match probe {
             Probe::E1 => Reading::Certificate { not_after: 4_000_000_000 },
@@ -290,7 +315,16 @@ impl World {
     }
 
     #[allow(clippy::too_many_arguments)]
-    fn apiserver(&self, me: usize, node: usize, probe: Probe, at: u64, fresh: bool, deadline: u64, rng: &mut Rng) -> (u64, Outcome) {
+    fn apiserver(
+        &self,
+        me: usize,
+        node: usize,
+        probe: Probe,
+        at: u64,
+        fresh: bool,
+        deadline: u64,
+        rng: &mut Rng,
+    ) -> (u64, Outcome) {
         let failed = |took, failure| (took, Outcome::Failed(failure));
         if !self.reaches(me, node, at) {
             return failed(deadline, if fresh { Failure::Unreachable } else { Failure::Silent });
@@ -310,7 +344,8 @@ impl World {
         }
         let member = if self.schedule.local { node } else { rng.below(self.schedule.size as u64) as usize };
         let latency = self.latency(node, probe, at, rng);
-        let Some(took) = World::wait(at, latency, deadline, |when| self.apiserver_answers(node, member, probe, when)) else {
+        let Some(took) = World::wait(at, latency, deadline, |when| self.apiserver_answers(node, member, probe, when))
+        else {
             return failed(deadline, Failure::Silent);
         };
         match probe {
@@ -378,9 +413,12 @@ impl World {
         if observer.process.is_none() {
             observer.process = Some(Process::default());
         }
-        let copied = self.has(me, at, |kind| kind == Kind::Defragmentation).map_or(0, |fault| (at - fault.from) * (25 << 20) / 1_000);
+        let copied = self
+            .has(me, at, |kind| kind == Kind::Defragmentation)
+            .map_or(0, |fault| (at - fault.from) * (25 << 20) / 1_000);
         let free = (20_u64 << 30).saturating_sub(copied);
-        observer.data_dir = Some(DataDir { file_system: Some("ext4".to_owned()), free: Some(free), ..DataDir::default() });
+        observer.data_dir =
+            Some(DataDir { file_system: Some("ext4".to_owned()), free: Some(free), ..DataDir::default() });
         observer
     }
 }

@@ -16,5 +16,6 @@ pub mod rules;
 #[cfg(test)]
 mod sim;
 pub mod storm;
+pub mod trace;
 pub mod verdict;
 pub mod window;

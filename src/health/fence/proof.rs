@@ -34,7 +34,7 @@ impl Case<'_> {
     fn answered(&self, id: TargetId, probe: Probe) -> bool {
         let window = self.facts.window(id, probe);
         match self.by.1 {
-            Probe::E1 | Probe::E2 | Probe::A4 => window.outlasted_by(self.run),
+            Probe::E1 | Probe::A4 => window.outlasted_by(self.run),
             _ => window.answered_beside(self.run),
         }
     }

@@ -88,7 +88,9 @@ fn reads(view: &View, cluster: &Cluster, members: &Judgements, id: TargetId, tar
         Failure::Refused => {
             return Judged::bad(Cause::Stopped, by, format!("its port has refused connections for {lasts}"));
         }
-        Failure::Unreachable if target.own || reached_others(view, id, run) => {
+        // On the own node nothing lies between: it accepts no more.
+        Failure::Unreachable if target.own => {}
+        Failure::Unreachable if reached_others(view, id, run) => {
             return Judged::bad(Cause::Unreachable, by, format!("its host has not answered for {lasts}"));
         }
         Failure::Unreachable => {

@@ -80,7 +80,9 @@ fn silent(view: &View, id: TargetId, target: &Target, probe: Probe, run: &Run) -
         Failure::Refused => {
             return Judged::bad(Cause::Stopped, by, format!("its port has refused connections for {lasts}"));
         }
-        Failure::Unreachable if target.own || reached_others(view, id, run) => {
+        // On the own node nothing lies between: its backlog is full because it accepts no more.
+        Failure::Unreachable if target.own => {}
+        Failure::Unreachable if reached_others(view, id, run) => {
             return Judged::bad(Cause::Unreachable, by, format!("its host has not answered for {lasts}"));
         }
         Failure::Unreachable => {

@@ -340,7 +340,7 @@ pub fn play(schedule: Schedule, rules: &Rules) -> Score {
         at += ROUND;
     }
     // One fault that comes and goes is one fence.
-    for (place, node) in nodes.iter().enumerate().filter(|(_, node)| node.state.repeats > 3) {
+    for (place, node) in nodes.iter().enumerate().filter(|(_, node)| node.state.repeats > 4) {
         score.wrong_fences.push(format!("{}: node {place} was fenced {} times", tell(schedule), node.state.repeats));
     }
     for say in says {

@@ -94,6 +94,8 @@ codes! {
     TlsFailed = "tls-failed", Unavailable, Never;
     /// The member answered with an error that fits nothing else.
     MemberFailed = "member-failed", Unavailable, Later;
+    /// An apiserver does not answer, or answers with an error that fits nothing else.
+    ApiserverFailed = "apiserver-failed", Unavailable, Later;
     /// systemd did not do what was asked of a unit, or cannot be asked.
     UnitFailed = "unit-failed", Unavailable, Later;
     /// User, password or client certificate refused.
@@ -126,6 +128,8 @@ codes! {
     StreamLies = "stream-lies", Io, Later;
     /// Some stores have the snapshot, others failed.
     SomeStoresFailed = "some-stores-failed", Io, Later;
+    /// The rules of maintenance say no for now.
+    NotNow = "not-now", Temporary, Later;
     /// Another process holds the lock.
     LockHeld = "lock-held", Temporary, Later;
     /// A list that cannot be right: nothing may be concluded from it.

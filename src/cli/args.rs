@@ -6,7 +6,10 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
-use super::{completions, config, daemon, db, discover, jobs, prune, schedule, setup, snapshot, status, store};
+use super::{
+    answer, completions, config, daemon, db, defrag, discover, fence, jobs, prune, schedule, setup, snapshot, status,
+    store,
+};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -41,6 +44,8 @@ pub(super) enum Command {
     Snapshot(snapshot::Command),
     /// Remove what the retention rules let go, after showing why
     Prune(prune::PruneArgs),
+    /// Give the free pages of the own member's database back to its disk, when that pays
+    Defrag(defrag::DefragArgs),
     /// What the daemon does and did
     #[command(subcommand)]
     Jobs(jobs::Command),
@@ -62,6 +67,11 @@ pub(super) enum Command {
     Config(config::Command),
     /// Run the service: schedules, jobs, control socket
     Daemon(daemon::DaemonArgs),
+    /// What balancers hear about this node; hold and release it by hand
+    #[command(subcommand)]
+    Fence(fence::Command),
+    /// Run the service that balancers ask
+    Answer(answer::AnswerArgs),
     /// Print a completion script for a shell
     Completions(completions::CompletionsArgs),
 }

@@ -13,8 +13,11 @@
 //! | voice | turns and facts | `STATUS=` | [`voice`] |
 //! | signals | SIGTERM, SIGINT, SIGHUP | drain; new settings | this file, [`reload`] |
 //!
+//! [`answer`] is the root of a process of its own.
+//!
 //! All of it is one thread but for what blocks. Nothing here decides anything about jobs.
 
+pub mod answer;
 mod certificates;
 mod member;
 mod opening;

@@ -6,13 +6,16 @@
 //! [`model`] holds the words. [`facts`] takes samples in: [`window`] has the repeat rule for one question, [`past`] what
 //! answers told beside. [`verdict`](mod@verdict) says what facts mean, by [`judge`]; [`fence`] what to do about it; [`storm`]
 //! warns of evictions. [`rules`] has every number. `sim` (tests) scores all of it on simulated faults.
+//! [`schedule`] says what is asked when, [`probes`] asks.
 
 pub mod facts;
 pub mod fence;
 pub mod judge;
 pub mod model;
 pub mod past;
+pub mod probes;
 pub mod rules;
+pub mod schedule;
 #[cfg(test)]
 mod sim;
 pub mod storm;

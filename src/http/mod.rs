@@ -12,7 +12,10 @@
 //! | `DELETE /v1/jobs/ID` | cancels it |
 //! | `GET /v1/schedules` | [`Schedule`](crate::status::Schedule)s |
 //! | `POST /v1/schedules/NAME/pause`, `/resume` | [`api::Pause`] |
+//!
+//! Apart from all that, [`answer`] is what balancers ask, in a process of its own.
 
+pub mod answer;
 pub mod api;
 pub mod client;
 mod connections;

@@ -12,12 +12,15 @@ use crate::config::{Besides, Loaded, Surroundings, load_with};
 use crate::discover::{Found, discover};
 use crate::error::{Code, Result};
 use crate::etcd::AccessFiles;
+use crate::host::user::Owner;
 
 /// A plan with what it was made from.
 pub struct Prepared {
     pub plan: Plan,
     /// `None`: nothing was found, and other configuration names the endpoints.
     pub found: Option<Found>,
+    /// Whose the state is: the user that services run as.
+    pub owner: Option<Owner>,
     /// Our units that are started at boot.
     pub enabled: Vec<&'static str>,
     /// The configuration as it will be.
@@ -68,5 +71,5 @@ pub fn prepare(surroundings: &Surroundings, now: Timestamp) -> Result<Prepared> 
         password_file: etcd.login.as_ref().map(|login| login.password_file.clone()),
         timeout: etcd.timeout,
     };
-    Ok(Prepared { plan, found, enabled: node.enabled, loaded, access })
+    Ok(Prepared { plan, found, owner: node.owner, enabled: node.enabled, loaded, access })
 }

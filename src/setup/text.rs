@@ -2,6 +2,7 @@
 //!
 //! The same facts give the same bytes, so that a second run has nothing to write.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use super::escape;
@@ -126,6 +127,12 @@ pub fn certs(credentials: &[Credential]) -> Result<Option<String>> {
         .map(|one| escape::rest_of_line(&one.file).map(|path| format!("PathChanged={path}")))
         .collect::<Result<_>>()?;
     Ok((!lines.is_empty()).then(|| format!("{NOTE}\n[Path]\n{}\n", lines.join("\n"))))
+}
+
+/// Where a socket listens. `None`: where the unit says so anyway.
+pub fn socket(address: SocketAddr, standard: SocketAddr) -> Option<String> {
+    // The empty one takes back what the unit says.
+    (address != standard).then(|| format!("{NOTE}\n[Socket]\nListenStream=\nListenStream={address}\n"))
 }
 
 /// A file of ours that has nothing to say any more.

@@ -80,6 +80,11 @@ pub fn soak() -> bool {
     std::env::var_os("REFLOAT_SOAK").is_some_and(|v| v == "1")
 }
 
+/// A program of another product that `prepare` makes, such as `haproxy-2.6/haproxy`.
+pub fn product(path: &str) -> PathBuf {
+    demand(directory().join(path))
+}
+
 fn demand(program: PathBuf) -> PathBuf {
     assert!(program.is_file(), "the bed is not prepared, {} is missing: run ./dev bed", program.display());
     program

@@ -31,7 +31,8 @@ pub struct Prepared {
 
 /// The apiservers that an earlier run wrote: those are kept while nobody can be asked.
 fn earlier(fragment: &Path) -> Vec<String> {
-    let table: toml::Table = std::fs::read_to_string(fragment).ok().and_then(|text| text.parse().ok()).unwrap_or_default();
+    let table: toml::Table =
+        std::fs::read_to_string(fragment).ok().and_then(|text| text.parse().ok()).unwrap_or_default();
     let list = table.get("health").and_then(|health| health.get("apiservers")).and_then(|list| list.as_array());
     list.into_iter().flatten().filter_map(|url| url.as_str().map(String::from)).collect()
 }

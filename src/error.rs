@@ -17,8 +17,12 @@ use std::fmt;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Exit {
+    /// Health: something is bad.
+    Bad = 1,
     /// A dry run shows changes.
     Changes = 2,
+    /// Health: something could not be judged.
+    Unknown = 3,
     Usage = 64,
     /// Data invalid or disputed.
     Data = 65,
@@ -94,6 +98,8 @@ codes! {
     TlsFailed = "tls-failed", Unavailable, Never;
     /// The member answered with an error that fits nothing else.
     MemberFailed = "member-failed", Unavailable, Later;
+    /// A member or apiserver that health found to be bad.
+    Unhealthy = "unhealthy", Unavailable, Later;
     /// An apiserver does not answer, or answers with an error that fits nothing else.
     ApiserverFailed = "apiserver-failed", Unavailable, Later;
     /// systemd did not do what was asked of a unit, or cannot be asked.

@@ -16,6 +16,7 @@ mod defrag;
 mod discover;
 pub mod failure;
 mod fence;
+mod health;
 mod jobs;
 pub mod list;
 pub mod output;
@@ -81,6 +82,9 @@ pub fn run(cli: Cli) -> ExitCode {
     let format = cli.global.output;
     if let Command::Daemon(_) = &cli.command {
         return end(daemon::run(cli.global.config.as_deref()).map(|()| Ending::Good), format);
+    }
+    if cli.is_health_daemon() {
+        return end(health::daemon(cli.global.config.as_deref()).map(|()| Ending::Good), format);
     }
     if let Command::Answer(_) = &cli.command {
         return end(answer::run(cli.global.config.as_deref()).map(|()| Ending::Good), format);
@@ -152,6 +156,7 @@ async fn command(command: Command, context: &Context) -> Result<Ending> {
         Command::Setup(args) => setup::run(args, context).await,
         Command::Config(command) => config::run(command, context),
         Command::Status(args) => status::run(args, context).await,
+        Command::Health(args) => health::run(args, context).await,
         Command::Jobs(command) => jobs::run(command, context).await,
         Command::Schedule(command) => schedule::run(command, context).await,
         Command::Fence(command) => fence::run(command, context).await,

@@ -10,30 +10,14 @@
 use std::time::Duration;
 
 use super::model::{Kind, Mono, Probe, Target, TargetId, Watched};
+use super::rules::Rules;
 
 /// From a failure to its repeat.
 pub const REPEAT: Duration = Duration::from_millis(500);
-/// Remote targets are asked so many times as seldom.
-const REMOTE: u32 = 5;
-/// A1 explains and never judges alone: it may take longer.
-const A1_DEADLINE: Duration = Duration::from_secs(5);
 /// After a start the first round is spread over this.
 const FIRST: Duration = Duration::from_secs(1);
-/// Seldom enough to cost nothing, often enough to see a certificate that was not renewed.
-const HANDSHAKE: Duration = Duration::from_secs(30);
 /// An apiserver shows its certificate on a new connection alone.
 const ANEW: Duration = Duration::from_secs(60);
-
-/// The configured part of the periods.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rhythm {
-    /// Own targets.
-    pub interval: Duration,
-    /// Deadline of one request.
-    pub timeout: Duration,
-    /// Whether E5 and A3 are asked at all.
-    pub write_probe: bool,
-}
 
 /// One probe to be run now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,6 +41,8 @@ struct Entry {
     place: u64,
     next: Mono,
     running: bool,
+    /// At least once.
+    asked: bool,
     /// The last one failed.
     failed: bool,
     /// The next one is a repeat.
@@ -67,48 +53,30 @@ struct Entry {
 /// When everything is asked next.
 #[derive(Debug, Clone)]
 pub struct Schedule {
-    rhythm: Rhythm,
+    rules: Rules,
     entries: Vec<Entry>,
 }
 
-/// Between two askings, and `None` for what is not asked of this target.
-pub fn period(probe: Probe, target: &Target, rhythm: &Rhythm) -> Option<Duration> {
+/// Whether it is asked of this target by itself. A4 comes with A3 and A5; without `writes`, nothing is written.
+fn is_asked(probe: Probe, target: &Target, writes: bool) -> bool {
+    use Probe::*;
     let kind = match probe {
-        Probe::E1 | Probe::E2 | Probe::E3 | Probe::E4 | Probe::E5 | Probe::E6 => Kind::Member,
-        Probe::A1 | Probe::A2 | Probe::A3 | Probe::A4 | Probe::A5 => Kind::Apiserver,
-        Probe::V1 => Kind::Balancer,
+        E1 | E2 | E3 | E4 | E5 | E6 => Kind::Member,
+        A1 | A2 | A3 | A4 | A5 => Kind::Apiserver,
+        V1 => Kind::Balancer,
     };
     // A learner refuses everything else.
-    let refused = target.learner && !matches!(probe, Probe::E1 | Probe::E2 | Probe::E6);
-    if kind != target.kind || refused {
-        return None;
-    }
-    let read = if target.own { rhythm.interval } else { rhythm.interval * REMOTE };
-    let either = |own: u64, remote: u64| Duration::from_secs(if target.own { own } else { remote });
-    match probe {
-        Probe::E1 => Some(HANDSHAKE),
-        Probe::E2 | Probe::E3 | Probe::A2 | Probe::V1 => Some(read),
-        Probe::E4 => Some(read * 2),
-        Probe::E5 | Probe::A5 => rhythm.write_probe.then(|| either(30, 300)),
-        Probe::E6 | Probe::A1 => Some(Duration::from_secs(5)),
-        Probe::A3 => rhythm.write_probe.then(|| either(5, 30)),
-        // Comes with A3 and A5.
-        Probe::A4 => None,
-    }
-}
-
-/// How long its answer is waited for.
-pub fn deadline(probe: Probe, rhythm: &Rhythm) -> Duration {
-    if probe == Probe::A1 { A1_DEADLINE.max(rhythm.timeout) } else { rhythm.timeout }
+    let refused = target.learner && !matches!(probe, E1 | E2 | E6);
+    kind == target.kind && !refused && probe != A4 && (writes || !matches!(probe, E5 | A3 | A5))
 }
 
 impl Schedule {
     /// Everything is asked within the first second, what writes at its own place.
-    pub fn new(watched: &Watched, rhythm: Rhythm, now: Mono) -> Schedule {
+    pub fn new(watched: &Watched, rules: &Rules, writes: bool, now: Mono) -> Schedule {
         let mut entries = Vec::new();
         for (id, target) in (0..=u16::MAX).map(TargetId).zip(&watched.targets) {
-            for probe in Probe::ALL {
-                let Some(period) = period(probe, target, &rhythm) else { continue };
+            for probe in Probe::ALL.into_iter().filter(|probe| is_asked(*probe, target, writes)) {
+                let period = rules.period(probe, target.own);
                 let spread = spread(&[&watched.node, &target.name, &probe.to_string()]);
                 let place = spread % millis(period).max(1);
                 let soon = now.plus(Duration::from_millis(spread % millis(FIRST)));
@@ -119,13 +87,14 @@ impl Schedule {
                     place,
                     next: if writes_much(probe) { after(now, period, place) } else { soon },
                     running: false,
+                    asked: false,
                     failed: false,
                     repeat: false,
                     anew_after: now.plus(ANEW),
                 });
             }
         }
-        Schedule { rhythm, entries }
+        Schedule { rules: rules.clone(), entries }
     }
 
     /// Those that are due, in the order in which they were; they count as running until [`Schedule::done`].
@@ -134,12 +103,14 @@ impl Schedule {
         // A5 is an A3 with more in it: the one that would come with it is left out.
         let with: Vec<TargetId> =
             self.entries.iter().filter(due).filter(|e| e.probe == Probe::A5).map(|e| e.target).collect();
-        for entry in self.entries.iter_mut().filter(|e| e.probe == Probe::A3 && with.contains(&e.target)) {
-            entry.next = entry.next.max(now.plus(entry.period));
+        let plain = |e: &&mut Entry| e.probe == Probe::A3 && !e.repeat && with.contains(&e.target);
+        for entry in self.entries.iter_mut().filter(plain) {
+            entry.asked = true;
+            entry.next = after(entry.next.max(now), entry.period, entry.place);
         }
         let mut places: Vec<usize> = (0..self.entries.len()).filter(|at| due(&&self.entries[*at])).collect();
         places.sort_by_key(|at| self.entries[*at].next);
-        places.into_iter().map(|at| start(&mut self.entries[at], &self.rhythm, now)).collect()
+        places.into_iter().map(|at| start(&mut self.entries[at], &self.rules, now)).collect()
     }
 
     /// Asks it at once, unless it is being asked: because of what another answer said.
@@ -160,25 +131,29 @@ impl Schedule {
         entry.next = if entry.repeat { now.plus(REPEAT) } else { after(now, entry.period, entry.place) };
     }
 
+    /// Asks everything at once.
+    pub fn hurry_all(&mut self, now: Mono) {
+        self.entries.iter_mut().filter(|entry| !entry.running).for_each(|entry| entry.next = now);
+    }
+
+    /// Whether nothing is being asked or repeated, and nothing has never been asked.
+    pub fn is_settled(&self) -> bool {
+        self.entries.iter().all(|entry| entry.asked && !entry.running && !entry.repeat)
+    }
+
     /// When something is due next; `None` while everything runs.
     pub fn next(&self) -> Option<Mono> {
         self.entries.iter().filter(|entry| !entry.running).map(|entry| entry.next).min()
     }
 }
 
-fn start(entry: &mut Entry, rhythm: &Rhythm, now: Mono) -> Ask {
-    entry.running = true;
+fn start(entry: &mut Entry, rules: &Rules, now: Mono) -> Ask {
+    (entry.running, entry.asked) = (true, true);
     let anew = entry.probe == Probe::A1 && entry.anew_after <= now;
     if anew {
         entry.anew_after = now.plus(ANEW);
     }
-    Ask {
-        target: entry.target,
-        probe: entry.probe,
-        repeat: entry.repeat,
-        anew,
-        deadline: deadline(entry.probe, rhythm),
-    }
+    Ask { target: entry.target, probe: entry.probe, repeat: entry.repeat, anew, deadline: rules.deadline(entry.probe) }
 }
 
 /// A service that starts again and again must not do it each time.
@@ -210,9 +185,6 @@ mod tests {
 
     use super::*;
 
-    const RHYTHM: Rhythm =
-        Rhythm { interval: Duration::from_secs(1), timeout: Duration::from_secs(1), write_probe: true };
-
     fn target(kind: Kind, name: &str, own: bool) -> Target {
         Target { kind, name: name.into(), url: format!("https://{name}"), own, learner: false }
     }
@@ -227,10 +199,10 @@ mod tests {
     }
 
     /// Runs it for `span`; each asking ends after `took`, failed or not. What was asked when.
-    fn run(watched: &Watched, rhythm: Rhythm, span: Duration, took: Duration, fails: bool) -> Vec<(Mono, Ask)> {
+    fn run(watched: &Watched, span: Duration, took: Duration, fails: bool) -> Vec<(Mono, Ask)> {
         let mut now = Mono(1_234_567);
         let end = now.plus(span);
-        let mut schedule = Schedule::new(watched, rhythm, now);
+        let mut schedule = Schedule::new(watched, &Rules::default(), true, now);
         let mut open: Vec<(Mono, Ask)> = Vec::new();
         let mut asked = Vec::new();
         while now < end {
@@ -274,7 +246,7 @@ mod tests {
             // Everything refuses at once.
             (Duration::from_millis(1), true, 15.0),
         ] {
-            let asked = run(&five("cp1"), RHYTHM, span, took, fails);
+            let asked = run(&five("cp1"), span, took, fails);
             let sum = asked.iter().map(|(_, ask)| cost(ask)).fold((0, 0, 0), |a, b| (a.0 + b.0, a.1 + b.1, a.2 + b.2));
             let each = |n: u32| f64::from(n) / span.as_secs_f64();
             let (requests, writes, proposals) = (each(sum.0), each(sum.1), each(sum.2));
@@ -286,11 +258,11 @@ mod tests {
     #[test]
     fn nothing_waits_longer_than_its_period() {
         let watched = five("cp1");
-        let asked = run(&watched, RHYTHM, Duration::from_secs(900), Duration::from_millis(3), false);
+        let asked = run(&watched, Duration::from_secs(900), Duration::from_millis(3), false);
         let mut last: BTreeMap<(TargetId, Probe), Mono> = BTreeMap::new();
         for (at, ask) in &asked {
             let target = watched.target(ask.target).unwrap();
-            let period = period(ask.probe, target, &RHYTHM).unwrap();
+            let period = Rules::default().period(ask.probe, target.own);
             if let Some(before) = last.insert((ask.target, ask.probe), *at) {
                 let gap = at.since(before);
                 // One may be left out for an A5.
@@ -310,9 +282,9 @@ mod tests {
     #[test]
     fn a_first_failure_is_repeated_soon_and_once() {
         let watched = Watched { targets: vec![target(Kind::Member, "a", true)], ..Watched::default() };
-        let mut schedule = Schedule::new(&watched, RHYTHM, Mono(0));
+        let mut schedule = Schedule::new(&watched, &Rules::default(), true, Mono(0));
         let id = TargetId(0);
-        let mut ask = |schedule: &mut Schedule, failed: bool| {
+        let ask = |schedule: &mut Schedule, failed: bool| {
             let mut now = Mono(0);
             loop {
                 now = Mono(now.0.max(schedule.next().unwrap().0));
@@ -344,7 +316,7 @@ mod tests {
     #[test]
     fn nodes_and_probes_do_not_beat_together() {
         let places = |node: &str| {
-            let schedule = Schedule::new(&five(node), RHYTHM, Mono(0));
+            let schedule = Schedule::new(&five(node), &Rules::default(), true, Mono(0));
             schedule.entries.iter().filter(|e| e.probe == Probe::E3).map(|e| e.place).collect::<Vec<_>>()
         };
         let nodes: Vec<Vec<u64>> = ["cp1", "cp2", "cp3", "cp4", "cp5"].map(places).into();
@@ -357,33 +329,30 @@ mod tests {
 
     #[test]
     fn who_is_asked_what() {
-        let asked = |watched: &Watched, rhythm: Rhythm| {
-            let mut asked: Vec<Probe> =
-                Schedule::new(watched, rhythm, Mono(0)).entries.iter().map(|entry| entry.probe).collect();
-            asked.sort();
-            asked
+        let asked = |target: &Target, writes: bool| {
+            let watched = Watched { targets: vec![target.clone()], ..Watched::default() };
+            let schedule = Schedule::new(&watched, &Rules::default(), writes, Mono(0));
+            schedule.entries.iter().map(|entry| entry.probe).collect::<Vec<_>>()
         };
-        let one = |target: Target| Watched { targets: vec![target], ..Watched::default() };
         let member = target(Kind::Member, "a", true);
         let learner = Target { learner: true, ..member.clone() };
-        let quiet = Rhythm { write_probe: false, ..RHYTHM };
         use Probe::*;
-        for (target, rhythm, probes) in [
-            (member.clone(), RHYTHM, &[E1, E2, E3, E4, E5, E6][..]),
-            (member, quiet, &[E1, E2, E3, E4, E6]),
-            (learner, RHYTHM, &[E1, E2, E6]),
-            (target(Kind::Apiserver, "a", true), RHYTHM, &[A1, A2, A3, A5]),
-            (target(Kind::Apiserver, "a", false), quiet, &[A1, A2]),
-            (target(Kind::Balancer, "a", false), RHYTHM, &[V1]),
+        for (target, writes, probes) in [
+            (member.clone(), true, &[E1, E2, E3, E4, E5, E6][..]),
+            (member, false, &[E1, E2, E3, E4, E6]),
+            (learner, true, &[E1, E2, E6]),
+            (target(Kind::Apiserver, "a", true), true, &[A1, A2, A3, A5]),
+            (target(Kind::Apiserver, "a", false), false, &[A1, A2]),
+            (target(Kind::Balancer, "a", false), true, &[V1]),
         ] {
-            assert_eq!(asked(&one(target.clone()), rhythm), probes, "{target:?}");
+            assert_eq!(asked(&target, writes), probes, "{target:?}");
         }
     }
 
     #[test]
     fn what_is_in_a_hurry_is_asked_once() {
         let watched = five("cp1");
-        let mut schedule = Schedule::new(&watched, RHYTHM, Mono(0));
+        let mut schedule = Schedule::new(&watched, &Rules::default(), true, Mono(0));
         let now = Mono(2_000);
         schedule.due(now).iter().for_each(|ask| schedule.done(ask.target, ask.probe, false, now));
         let (remote, _) = watched.of(Kind::Member).nth(3).unwrap();
@@ -400,12 +369,13 @@ mod tests {
     #[test]
     fn a_machine_that_slept_is_not_behind() {
         let watched = five("cp1");
-        let mut schedule = Schedule::new(&watched, RHYTHM, Mono(0));
+        let mut schedule = Schedule::new(&watched, &Rules::default(), true, Mono(0));
         let now = Mono(3_600_000);
         let due = schedule.due(now);
         let probes = due.len();
         due.iter().for_each(|ask| schedule.done(ask.target, ask.probe, false, now));
         assert!(schedule.due(now).is_empty());
-        assert_eq!(probes, schedule.entries.len());
+        // A5 stands for an A3.
+        assert_eq!(probes, schedule.entries.len() - 5);
     }
 }

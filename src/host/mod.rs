@@ -12,6 +12,7 @@ mod bus;
 pub mod control;
 #[cfg(test)]
 mod fake;
+pub mod log;
 pub mod memory;
 pub mod notify;
 pub mod sockets;

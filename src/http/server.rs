@@ -150,7 +150,7 @@ async fn in_our_words(response: Response) -> Response {
     (status, [(header::CONTENT_TYPE, "application/json")], body).into_response()
 }
 
-fn answer<T: Serialize>(result: Result<T>) -> Response {
+pub(super) fn answer<T: Serialize>(result: Result<T>) -> Response {
     let (status, body) = match &result {
         Ok(document) => (StatusCode::OK, serde_json::to_vec(document)),
         Err(error) => {
@@ -170,7 +170,7 @@ fn answer<T: Serialize>(result: Result<T>) -> Response {
     }
 }
 
-fn lines(body: Body) -> Response {
+pub(super) fn lines(body: Body) -> Response {
     ([(header::CONTENT_TYPE, "application/jsonl")], body).into_response()
 }
 

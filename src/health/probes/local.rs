@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use nix::sys::statfs::{FsType, statfs};
+use nix::time::{ClockId, clock_gettime};
 
 use super::super::model::{DataDir, Mono, Observer, Process};
 use super::process::{Look, Watch};
@@ -27,6 +28,11 @@ const HUNG: Duration = Duration::from_secs(1);
 const FILL: Duration = Duration::from_secs(300);
 /// Memory is locked: a stack that nobody uses costs as much as one that is used.
 const STACK: usize = 256 << 10;
+
+/// Now.
+pub fn now() -> Mono {
+    clock_gettime(ClockId::CLOCK_BOOTTIME).map(|at| Mono::default().plus(Duration::from(at))).unwrap_or_default()
+}
 
 /// Gathers what the observer says of itself.
 #[derive(Debug)]

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use super::super::model::{Failure, Mono, Outcome, Probe, Reading, Status};
 use super::super::schedule::Ask;
 use super::good;
+use super::local::now;
 use crate::error::Result;
 use crate::etcd::{Access, AlarmKind, Asker, MemberStatus, Why};
-use crate::fs::BootTime;
 
 /// Larger than any packet, smaller than what anybody would miss.
 const LARGE: usize = 16 << 10;
@@ -127,7 +127,7 @@ impl Member {
 
     /// E5: a large write and its large read-back.
     async fn write(&self, limit: Duration) -> Result<Outcome, Why> {
-        let now = BootTime::now().map(|boot| Mono::default().plus(boot.since)).unwrap_or_default();
+        let now = now();
         if let Some((revision, at)) = self.seen().mark
             && now.since(at) > YOUNG
         {

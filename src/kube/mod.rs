@@ -13,7 +13,6 @@
 //! | [`signing`] | the certificate from the cluster: ask, approve, wait |
 //! | [`apply`] | manifests, by server-side apply |
 //! | [`lease`] | this node's Lease |
-//! | [`probe`] | asks for health, with connections of its own |
 //! | [`endpoints`] | all apiservers, as they name themselves |
 //! | [`probe`] | what health asks: connections of its own, in little memory |
 

@@ -17,8 +17,12 @@ use std::fmt;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Exit {
+    /// Health: something is bad.
+    Bad = 1,
     /// A dry run shows changes.
     Changes = 2,
+    /// Health: something could not be judged.
+    Unknown = 3,
     Usage = 64,
     /// Data invalid or disputed.
     Data = 65,
@@ -94,6 +98,10 @@ codes! {
     TlsFailed = "tls-failed", Unavailable, Never;
     /// The member answered with an error that fits nothing else.
     MemberFailed = "member-failed", Unavailable, Later;
+    /// A member or apiserver that health found to be bad.
+    Unhealthy = "unhealthy", Unavailable, Later;
+    /// An apiserver does not answer, or answers with an error that fits nothing else.
+    ApiserverFailed = "apiserver-failed", Unavailable, Later;
     /// systemd did not do what was asked of a unit, or cannot be asked.
     UnitFailed = "unit-failed", Unavailable, Later;
     /// User, password or client certificate refused.
@@ -126,6 +134,8 @@ codes! {
     StreamLies = "stream-lies", Io, Later;
     /// Some stores have the snapshot, others failed.
     SomeStoresFailed = "some-stores-failed", Io, Later;
+    /// The rules of maintenance say no for now.
+    NotNow = "not-now", Temporary, Later;
     /// Another process holds the lock.
     LockHeld = "lock-held", Temporary, Later;
     /// A list that cannot be right: nothing may be concluded from it.

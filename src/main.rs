@@ -18,7 +18,7 @@ fn main() -> ExitCode {
     tracing_subscriber::fmt()
         .with_env_filter(cli.log_filter())
         .with_ansi(cli.global.color(&std::io::stderr()))
-        .with_writer(std::io::stderr)
+        .with_writer(cli.log_writer())
         .init();
     cli::run(cli)
 }

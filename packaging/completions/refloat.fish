@@ -40,6 +40,7 @@ complete -c refloat -n "__fish_refloat_needs_command" -s V -l version -d 'Print 
 complete -c refloat -n "__fish_refloat_needs_command" -f -a "status" -d 'What would be lost now, what runs, what waits, what comes next'
 complete -c refloat -n "__fish_refloat_needs_command" -f -a "snapshot" -d 'Take, list, show, verify, export, import and pin snapshots'
 complete -c refloat -n "__fish_refloat_needs_command" -f -a "prune" -d 'Remove what the retention rules let go, after showing why'
+complete -c refloat -n "__fish_refloat_needs_command" -f -a "defrag" -d 'Give the free pages of the own member\'s database back to its disk, when that pays'
 complete -c refloat -n "__fish_refloat_needs_command" -f -a "jobs" -d 'What the daemon does and did'
 complete -c refloat -n "__fish_refloat_needs_command" -f -a "schedule" -d 'When the daemon takes snapshots'
 complete -c refloat -n "__fish_refloat_needs_command" -f -a "store" -d 'Places for backups'
@@ -48,6 +49,8 @@ complete -c refloat -n "__fish_refloat_needs_command" -f -a "discover" -d 'What 
 complete -c refloat -n "__fish_refloat_needs_command" -f -a "setup" -d 'Write what was found into the configuration, hand over the credentials, start the services'
 complete -c refloat -n "__fish_refloat_needs_command" -f -a "config" -d 'Check and show the configuration'
 complete -c refloat -n "__fish_refloat_needs_command" -f -a "daemon" -d 'Run the service: schedules, jobs, control socket'
+complete -c refloat -n "__fish_refloat_needs_command" -f -a "fence" -d 'What balancers hear about this node; hold and release it by hand'
+complete -c refloat -n "__fish_refloat_needs_command" -f -a "answer" -d 'Run the service that balancers ask'
 complete -c refloat -n "__fish_refloat_needs_command" -f -a "completions" -d 'Print a completion script for a shell'
 complete -c refloat -n "__fish_refloat_using_subcommand status" -s o -l output -d 'Form of the result on standard output, and of errors on standard error' -r -f -a "table\t'For people'
 json\t'One document'
@@ -227,6 +230,22 @@ complete -c refloat -n "__fish_refloat_using_subcommand prune" -s q -l quiet -d 
 complete -c refloat -n "__fish_refloat_using_subcommand prune" -s v -l verbose -d 'Say more on standard error; twice for details'
 complete -c refloat -n "__fish_refloat_using_subcommand prune" -l no-color -d 'No colours; NO_COLOR in the environment does the same'
 complete -c refloat -n "__fish_refloat_using_subcommand prune" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c refloat -n "__fish_refloat_using_subcommand defrag" -s o -l output -d 'Form of the result on standard output, and of errors on standard error' -r -f -a "table\t'For people'
+json\t'One document'
+jsonl\t'One line per element'"
+complete -c refloat -n "__fish_refloat_using_subcommand defrag" -l config -d 'Read this configuration file alone, instead of /etc/refloat/refloat.toml and conf.d' -r -F
+complete -c refloat -n "__fish_refloat_using_subcommand defrag" -l store -d 'Only this store' -r
+complete -c refloat -n "__fish_refloat_using_subcommand defrag" -l progress -d 'How progress is shown on standard error' -r -f -a "auto\t'A bar on a terminal, plain lines elsewhere'
+none\t'Warnings alone'
+jsonl\t'One JSON line per step, at most two per second within one'"
+complete -c refloat -n "__fish_refloat_using_subcommand defrag" -l dry-run -d 'Show what would be done, and do nothing'
+complete -c refloat -n "__fish_refloat_using_subcommand defrag" -l yes -d 'Do not ask'
+complete -c refloat -n "__fish_refloat_using_subcommand defrag" -l anyway -d 'Also where it frees little'
+complete -c refloat -n "__fish_refloat_using_subcommand defrag" -l no-wait -d 'Queue it in the daemon and return at once. Without a daemon: fail at once when a snapshot is under way'
+complete -c refloat -n "__fish_refloat_using_subcommand defrag" -s q -l quiet -d 'Show warnings and errors only'
+complete -c refloat -n "__fish_refloat_using_subcommand defrag" -s v -l verbose -d 'Say more on standard error; twice for details'
+complete -c refloat -n "__fish_refloat_using_subcommand defrag" -l no-color -d 'No colours; NO_COLOR in the environment does the same'
+complete -c refloat -n "__fish_refloat_using_subcommand defrag" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c refloat -n "__fish_refloat_using_subcommand jobs; and not __fish_seen_subcommand_from list show wait cancel" -s o -l output -d 'Form of the result on standard output, and of errors on standard error' -r -f -a "table\t'For people'
 json\t'One document'
 jsonl\t'One line per element'"
@@ -540,6 +559,7 @@ complete -c refloat -n "__fish_refloat_using_subcommand discover" -s q -l quiet 
 complete -c refloat -n "__fish_refloat_using_subcommand discover" -s v -l verbose -d 'Say more on standard error; twice for details'
 complete -c refloat -n "__fish_refloat_using_subcommand discover" -l no-color -d 'No colours; NO_COLOR in the environment does the same'
 complete -c refloat -n "__fish_refloat_using_subcommand discover" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c refloat -n "__fish_refloat_using_subcommand setup" -l kubeconfig -d 'Kubeconfig of an administrator, used once to make refloat\'s own identity in Kubernetes' -r -F
 complete -c refloat -n "__fish_refloat_using_subcommand setup" -l root -d 'Set up the node below this directory instead of /' -r -F
 complete -c refloat -n "__fish_refloat_using_subcommand setup" -s o -l output -d 'Form of the result on standard output, and of errors on standard error' -r -f -a "table\t'For people'
 json\t'One document'
@@ -550,6 +570,7 @@ complete -c refloat -n "__fish_refloat_using_subcommand setup" -l progress -d 'H
 none\t'Warnings alone'
 jsonl\t'One JSON line per step, at most two per second within one'"
 complete -c refloat -n "__fish_refloat_using_subcommand setup" -l dry-run -d 'Show what would be done, and do nothing'
+complete -c refloat -n "__fish_refloat_using_subcommand setup" -l no-kubernetes -d 'Leave Kubernetes alone'
 complete -c refloat -n "__fish_refloat_using_subcommand setup" -s q -l quiet -d 'Show warnings and errors only'
 complete -c refloat -n "__fish_refloat_using_subcommand setup" -s v -l verbose -d 'Say more on standard error; twice for details'
 complete -c refloat -n "__fish_refloat_using_subcommand setup" -l no-color -d 'No colours; NO_COLOR in the environment does the same'
@@ -605,6 +626,73 @@ complete -c refloat -n "__fish_refloat_using_subcommand daemon" -s q -l quiet -d
 complete -c refloat -n "__fish_refloat_using_subcommand daemon" -s v -l verbose -d 'Say more on standard error; twice for details'
 complete -c refloat -n "__fish_refloat_using_subcommand daemon" -l no-color -d 'No colours; NO_COLOR in the environment does the same'
 complete -c refloat -n "__fish_refloat_using_subcommand daemon" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c refloat -n "__fish_refloat_using_subcommand fence; and not __fish_seen_subcommand_from status hold release" -s o -l output -d 'Form of the result on standard output, and of errors on standard error' -r -f -a "table\t'For people'
+json\t'One document'
+jsonl\t'One line per element'"
+complete -c refloat -n "__fish_refloat_using_subcommand fence; and not __fish_seen_subcommand_from status hold release" -l config -d 'Read this configuration file alone, instead of /etc/refloat/refloat.toml and conf.d' -r -F
+complete -c refloat -n "__fish_refloat_using_subcommand fence; and not __fish_seen_subcommand_from status hold release" -l store -d 'Only this store' -r
+complete -c refloat -n "__fish_refloat_using_subcommand fence; and not __fish_seen_subcommand_from status hold release" -l progress -d 'How progress is shown on standard error' -r -f -a "auto\t'A bar on a terminal, plain lines elsewhere'
+none\t'Warnings alone'
+jsonl\t'One JSON line per step, at most two per second within one'"
+complete -c refloat -n "__fish_refloat_using_subcommand fence; and not __fish_seen_subcommand_from status hold release" -s q -l quiet -d 'Show warnings and errors only'
+complete -c refloat -n "__fish_refloat_using_subcommand fence; and not __fish_seen_subcommand_from status hold release" -s v -l verbose -d 'Say more on standard error; twice for details'
+complete -c refloat -n "__fish_refloat_using_subcommand fence; and not __fish_seen_subcommand_from status hold release" -l no-color -d 'No colours; NO_COLOR in the environment does the same'
+complete -c refloat -n "__fish_refloat_using_subcommand fence; and not __fish_seen_subcommand_from status hold release" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c refloat -n "__fish_refloat_using_subcommand fence; and not __fish_seen_subcommand_from status hold release" -f -a "status" -d 'What balancers hear now, and why'
+complete -c refloat -n "__fish_refloat_using_subcommand fence; and not __fish_seen_subcommand_from status hold release" -f -a "hold" -d 'Keep this node in service, or take it out, by hand: it wins over every decision, also while health is dead'
+complete -c refloat -n "__fish_refloat_using_subcommand fence; and not __fish_seen_subcommand_from status hold release" -f -a "release" -d 'Put this node back into service at once, whatever took it out, and end a hold'
+complete -c refloat -n "__fish_refloat_using_subcommand fence; and __fish_seen_subcommand_from status" -s o -l output -d 'Form of the result on standard output, and of errors on standard error' -r -f -a "table\t'For people'
+json\t'One document'
+jsonl\t'One line per element'"
+complete -c refloat -n "__fish_refloat_using_subcommand fence; and __fish_seen_subcommand_from status" -l config -d 'Read this configuration file alone, instead of /etc/refloat/refloat.toml and conf.d' -r -F
+complete -c refloat -n "__fish_refloat_using_subcommand fence; and __fish_seen_subcommand_from status" -l store -d 'Only this store' -r
+complete -c refloat -n "__fish_refloat_using_subcommand fence; and __fish_seen_subcommand_from status" -l progress -d 'How progress is shown on standard error' -r -f -a "auto\t'A bar on a terminal, plain lines elsewhere'
+none\t'Warnings alone'
+jsonl\t'One JSON line per step, at most two per second within one'"
+complete -c refloat -n "__fish_refloat_using_subcommand fence; and __fish_seen_subcommand_from status" -s q -l quiet -d 'Show warnings and errors only'
+complete -c refloat -n "__fish_refloat_using_subcommand fence; and __fish_seen_subcommand_from status" -s v -l verbose -d 'Say more on standard error; twice for details'
+complete -c refloat -n "__fish_refloat_using_subcommand fence; and __fish_seen_subcommand_from status" -l no-color -d 'No colours; NO_COLOR in the environment does the same'
+complete -c refloat -n "__fish_refloat_using_subcommand fence; and __fish_seen_subcommand_from status" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c refloat -n "__fish_refloat_using_subcommand fence; and __fish_seen_subcommand_from hold" -l for -d 'For so long, such as 30m' -r
+complete -c refloat -n "__fish_refloat_using_subcommand fence; and __fish_seen_subcommand_from hold" -l reason -d 'Shown to whoever asks, and to balancers' -r
+complete -c refloat -n "__fish_refloat_using_subcommand fence; and __fish_seen_subcommand_from hold" -s o -l output -d 'Form of the result on standard output, and of errors on standard error' -r -f -a "table\t'For people'
+json\t'One document'
+jsonl\t'One line per element'"
+complete -c refloat -n "__fish_refloat_using_subcommand fence; and __fish_seen_subcommand_from hold" -l config -d 'Read this configuration file alone, instead of /etc/refloat/refloat.toml and conf.d' -r -F
+complete -c refloat -n "__fish_refloat_using_subcommand fence; and __fish_seen_subcommand_from hold" -l store -d 'Only this store' -r
+complete -c refloat -n "__fish_refloat_using_subcommand fence; and __fish_seen_subcommand_from hold" -l progress -d 'How progress is shown on standard error' -r -f -a "auto\t'A bar on a terminal, plain lines elsewhere'
+none\t'Warnings alone'
+jsonl\t'One JSON line per step, at most two per second within one'"
+complete -c refloat -n "__fish_refloat_using_subcommand fence; and __fish_seen_subcommand_from hold" -l down -d 'Out of service instead of in it'
+complete -c refloat -n "__fish_refloat_using_subcommand fence; and __fish_seen_subcommand_from hold" -s q -l quiet -d 'Show warnings and errors only'
+complete -c refloat -n "__fish_refloat_using_subcommand fence; and __fish_seen_subcommand_from hold" -s v -l verbose -d 'Say more on standard error; twice for details'
+complete -c refloat -n "__fish_refloat_using_subcommand fence; and __fish_seen_subcommand_from hold" -l no-color -d 'No colours; NO_COLOR in the environment does the same'
+complete -c refloat -n "__fish_refloat_using_subcommand fence; and __fish_seen_subcommand_from hold" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c refloat -n "__fish_refloat_using_subcommand fence; and __fish_seen_subcommand_from release" -l for -d 'No fence for so long' -r
+complete -c refloat -n "__fish_refloat_using_subcommand fence; and __fish_seen_subcommand_from release" -s o -l output -d 'Form of the result on standard output, and of errors on standard error' -r -f -a "table\t'For people'
+json\t'One document'
+jsonl\t'One line per element'"
+complete -c refloat -n "__fish_refloat_using_subcommand fence; and __fish_seen_subcommand_from release" -l config -d 'Read this configuration file alone, instead of /etc/refloat/refloat.toml and conf.d' -r -F
+complete -c refloat -n "__fish_refloat_using_subcommand fence; and __fish_seen_subcommand_from release" -l store -d 'Only this store' -r
+complete -c refloat -n "__fish_refloat_using_subcommand fence; and __fish_seen_subcommand_from release" -l progress -d 'How progress is shown on standard error' -r -f -a "auto\t'A bar on a terminal, plain lines elsewhere'
+none\t'Warnings alone'
+jsonl\t'One JSON line per step, at most two per second within one'"
+complete -c refloat -n "__fish_refloat_using_subcommand fence; and __fish_seen_subcommand_from release" -s q -l quiet -d 'Show warnings and errors only'
+complete -c refloat -n "__fish_refloat_using_subcommand fence; and __fish_seen_subcommand_from release" -s v -l verbose -d 'Say more on standard error; twice for details'
+complete -c refloat -n "__fish_refloat_using_subcommand fence; and __fish_seen_subcommand_from release" -l no-color -d 'No colours; NO_COLOR in the environment does the same'
+complete -c refloat -n "__fish_refloat_using_subcommand fence; and __fish_seen_subcommand_from release" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c refloat -n "__fish_refloat_using_subcommand answer" -s o -l output -d 'Form of the result on standard output, and of errors on standard error' -r -f -a "table\t'For people'
+json\t'One document'
+jsonl\t'One line per element'"
+complete -c refloat -n "__fish_refloat_using_subcommand answer" -l config -d 'Read this configuration file alone, instead of /etc/refloat/refloat.toml and conf.d' -r -F
+complete -c refloat -n "__fish_refloat_using_subcommand answer" -l store -d 'Only this store' -r
+complete -c refloat -n "__fish_refloat_using_subcommand answer" -l progress -d 'How progress is shown on standard error' -r -f -a "auto\t'A bar on a terminal, plain lines elsewhere'
+none\t'Warnings alone'
+jsonl\t'One JSON line per step, at most two per second within one'"
+complete -c refloat -n "__fish_refloat_using_subcommand answer" -s q -l quiet -d 'Show warnings and errors only'
+complete -c refloat -n "__fish_refloat_using_subcommand answer" -s v -l verbose -d 'Say more on standard error; twice for details'
+complete -c refloat -n "__fish_refloat_using_subcommand answer" -l no-color -d 'No colours; NO_COLOR in the environment does the same'
+complete -c refloat -n "__fish_refloat_using_subcommand answer" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c refloat -n "__fish_refloat_using_subcommand completions" -s o -l output -d 'Form of the result on standard output, and of errors on standard error' -r -f -a "table\t'For people'
 json\t'One document'
 jsonl\t'One line per element'"

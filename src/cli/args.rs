@@ -5,12 +5,18 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+use tracing_subscriber::fmt::writer::BoxMakeWriter;
 
-use super::{completions, config, daemon, db, discover, jobs, prune, schedule, setup, snapshot, status, store};
+use super::{
+    answer, completions, config, daemon, db, defrag, discover, fence, health, jobs, prune, schedule, setup, snapshot,
+    status, store,
+};
+use crate::host::log::Lossy;
 
 const EXAMPLES: &str = "\
 Examples:
   refloat status                            what would be lost now, what runs, what comes next
+  refloat health                            which member or apiserver is hung, and why
   refloat snapshot take                     take a verified snapshot into every store
   refloat snapshot list                     what there is, newest first
   refloat snapshot verify latest            check the stored bytes again
@@ -19,8 +25,9 @@ Examples:
   refloat snapshot import FILE              bring in a backup of etcdctl, RKE2, k3s or kubespray
   refloat db check FILE                     check any etcd database file
 
-Exit codes: 0 ok, 2 a dry run shows changes, 64 usage, 65 data invalid or disputed, 66 not found, 69 member unavailable,
-70 internal, 73 cannot create, 74 input/output, 75 try again later, 77 permission, 78 configuration, 130 canceled.";
+Exit codes: 0 ok, 1 health is bad, 2 a dry run shows changes, 3 health is unknown, 64 usage, 65 data invalid or
+disputed, 66 not found, 69 member unavailable, 70 internal, 73 cannot create, 74 input/output, 75 try again later,
+77 permission, 78 configuration, 130 canceled.";
 
 /// Guarded, verified etcd snapshots for self-run Kubernetes control planes
 #[derive(Debug, Parser)]
@@ -36,11 +43,15 @@ pub struct Cli {
 pub(super) enum Command {
     /// What would be lost now, what runs, what waits, what comes next
     Status(status::StatusArgs),
+    /// Whether etcd and the apiservers can really be read and written, and why not
+    Health(health::HealthArgs),
     /// Take, list, show, verify, export, import and pin snapshots
     #[command(subcommand)]
     Snapshot(snapshot::Command),
     /// Remove what the retention rules let go, after showing why
     Prune(prune::PruneArgs),
+    /// Give the free pages of the own member's database back to its disk, when that pays
+    Defrag(defrag::DefragArgs),
     /// What the daemon does and did
     #[command(subcommand)]
     Jobs(jobs::Command),
@@ -62,6 +73,11 @@ pub(super) enum Command {
     Config(config::Command),
     /// Run the service: schedules, jobs, control socket
     Daemon(daemon::DaemonArgs),
+    /// What balancers hear about this node; hold and release it by hand
+    #[command(subcommand)]
+    Fence(fence::Command),
+    /// Run the service that balancers ask
+    Answer(answer::AnswerArgs),
     /// Print a completion script for a shell
     Completions(completions::CompletionsArgs),
 }
@@ -113,15 +129,29 @@ pub enum ProgressStyle {
 }
 
 impl Cli {
+    /// Whether this is the process that must not wait for a disk.
+    pub(super) fn is_health_daemon(&self) -> bool {
+        matches!(&self.command, Command::Health(health::HealthArgs { command: Some(_), .. }))
+    }
+
+    /// Where log lines go: standard error, by way of a thread where nobody may wait for it.
+    pub fn log_writer(&self) -> BoxMakeWriter {
+        match self.is_health_daemon() {
+            true => BoxMakeWriter::new(Lossy::new(std::io::stderr())),
+            false => BoxMakeWriter::new(std::io::stderr),
+        }
+    }
+
     /// For tracing-subscriber: libraries stay quiet until details are asked for, and the daemon tells its events.
     pub fn log_filter(&self) -> &'static str {
-        let daemon = matches!(self.command, Command::Daemon(_));
+        // It tells each refused connection by itself; whoever asked tells it already, and knows whether it was expected.
+        let daemon = matches!(self.command, Command::Daemon(_)) || self.is_health_daemon();
         match (self.global.quiet, self.global.verbose) {
-            (true, _) => "error",
-            (_, 0) if daemon => "warn,refloat::daemon=info,refloat::engine=info",
-            (_, 0) => "warn",
-            (_, 1) => "warn,refloat=info",
-            (_, 2) => "warn,refloat=debug",
+            (true, _) => "error,kube_client=off",
+            (_, 0) if daemon => "warn,kube_client=off,refloat::daemon=info,refloat::engine=info",
+            (_, 0) => "warn,kube_client=off",
+            (_, 1) => "warn,kube_client=off,refloat=info",
+            (_, 2) => "warn,kube_client=off,refloat=debug",
             (_, _) => "debug",
         }
     }

@@ -33,6 +33,8 @@ pub struct Context {
     pub progress: Arc<dyn Progress>,
     /// Fires on the first SIGINT or SIGTERM.
     pub cancel: CancellationToken,
+    /// Colours on standard output.
+    pub color: bool,
     config: Option<PathBuf>,
     store: Option<String>,
     loaded: OnceLock<Loaded>,
@@ -41,7 +43,8 @@ pub struct Context {
 impl Context {
     pub fn new(output: Output, progress: Arc<dyn Progress>, cancel: CancellationToken, global: Global) -> Self {
         let output = Arc::new(output);
-        Context { output, progress, cancel, config: global.config, store: global.store, loaded: OnceLock::new() }
+        let color = global.color(&std::io::stdout());
+        Context { output, progress, cancel, color, config: global.config, store: global.store, loaded: OnceLock::new() }
     }
 
     /// The configuration, read when first asked for: tools for files must work where it is broken.

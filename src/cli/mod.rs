@@ -3,6 +3,7 @@
 //! In: the command line. Out: a document on standard output (table, JSON or JSON lines), progress and errors on
 //! standard error, an exit code from the error's own table. No decision about data is made here.
 
+mod answer;
 mod args;
 mod columns;
 mod completions;
@@ -11,8 +12,11 @@ mod confirm;
 mod context;
 mod daemon;
 pub mod db;
+mod defrag;
 mod discover;
 pub mod failure;
+mod fence;
+mod health;
 mod jobs;
 pub mod list;
 pub mod output;
@@ -79,6 +83,12 @@ pub fn run(cli: Cli) -> ExitCode {
     if let Command::Daemon(_) = &cli.command {
         return end(daemon::run(cli.global.config.as_deref()).map(|()| Ending::Good), format);
     }
+    if cli.is_health_daemon() {
+        return end(health::daemon(cli.global.config.as_deref()).map(|()| Ending::Good), format);
+    }
+    if let Command::Answer(_) = &cli.command {
+        return end(answer::run(cli.global.config.as_deref()).map(|()| Ending::Good), format);
+    }
     let result = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -139,16 +149,19 @@ async fn command(command: Command, context: &Context) -> Result<Ending> {
     match command {
         Command::Snapshot(command) => snapshot::run(command, context).await,
         Command::Prune(args) => prune::run(args, context).await,
+        Command::Defrag(args) => defrag::run(args, context).await,
         Command::Store(command) => store::run(command, context).await,
         Command::Db(command) => db::run(command, context).await,
         Command::Discover(args) => discover::run(args, context).await,
         Command::Setup(args) => setup::run(args, context).await,
         Command::Config(command) => config::run(command, context),
         Command::Status(args) => status::run(args, context).await,
+        Command::Health(args) => health::run(args, context).await,
         Command::Jobs(command) => jobs::run(command, context).await,
         Command::Schedule(command) => schedule::run(command, context).await,
-        // Has a runtime of its own, see `run`.
-        Command::Daemon(_) => Err(Error::new(Code::Internal, "run the daemon", "")),
+        Command::Fence(command) => fence::run(command, context).await,
+        // They have a runtime of their own, see `run`.
+        Command::Answer(_) | Command::Daemon(_) => Err(Error::new(Code::Internal, "run a service", "")),
         Command::Completions(args) => completions::run(&args, context),
     }
 }

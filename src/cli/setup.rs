@@ -13,7 +13,10 @@ use crate::config::Surroundings;
 use crate::discover::Layout;
 use crate::error::{Code, Error, Exit, Result};
 use crate::host::user;
-use crate::setup::{Action, Check, Kept, Plan, act, check, prepare, services};
+use crate::kube::Access;
+use crate::setup::cluster::{ADMIN, Cluster};
+use crate::setup::node::below;
+use crate::setup::{Action, Check, Kept, Plan, Prepared, act, check, prepare, services};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -21,13 +24,26 @@ Examples:
   refloat setup --dry-run    everything that would be written and started; exit code 2 if there is anything
   sudo refloat setup         the same, done; run again it changes nothing
 
+  sudo refloat setup --kubeconfig admin.conf   with an administrator's kubeconfig from elsewhere
+
 It writes /etc/refloat/conf.d/10-discovered.toml from what `refloat discover` finds, a drop-in for refloat.service with
 the credentials and the stores, one for refloat-certs.path with the certificates to watch, makes the directories of
-stores, and enables and starts both units. A key that another configuration file sets is left alone and named.")]
+stores, and enables and starts the units. A key that another configuration file sets is left alone and named.
+
+With an administrator's kubeconfig, which it finds on nodes of kubeadm, RKE2 and k3s, it also makes refloat's own identity
+in Kubernetes: roles that let it read and renew one Lease of each node and read health paths (config/rbac.yaml), a client
+certificate of user refloat in /etc/refloat/kubeconfig, whose key never leaves this host, and this node's Lease
+kube-system/refloat-NODE. A certificate is kept while more than 30 % of its life is left: run setup again before.")]
 pub struct SetupArgs {
     /// Show what would be done, and do nothing
     #[arg(long)]
     pub dry_run: bool,
+    /// Kubeconfig of an administrator, used once to make refloat's own identity in Kubernetes
+    #[arg(long, value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+    /// Leave Kubernetes alone
+    #[arg(long, conflicts_with = "kubeconfig")]
+    pub no_kubernetes: bool,
     /// Set up the node below this directory instead of /
     #[arg(long, value_name = "DIR", default_value = "/", hide = true)]
     pub root: PathBuf,
@@ -67,6 +83,11 @@ enum Change {
     Units {
         command: String,
     },
+    /// `manifest`: `null` where it is something else than an object that is applied.
+    Kubernetes {
+        step: String,
+        manifest: Option<serde_json::Value>,
+    },
 }
 
 pub async fn run(args: SetupArgs, context: &Context) -> Result<Ending> {
@@ -77,11 +98,24 @@ pub async fn run(args: SetupArgs, context: &Context) -> Result<Ending> {
             .remedy("run `sudo refloat setup`, or look first with `refloat setup --dry-run`"));
     }
     let around = Surroundings { root: args.root.clone(), credentials: None, ..Surroundings::of_this_process() };
-    let mut prepared = aside(move || prepare(&around, Timestamp::now())).await?;
+    let (first, second) = (around.clone(), around);
+    let mut prepared = aside(move || prepare(&first, None, Timestamp::now())).await?;
+    let cluster = cluster(&args, &mut prepared, context).await?;
+    if let Some(cluster) = &cluster {
+        let apiservers = cluster.apiservers.clone();
+        prepared = aside(move || prepare(&second, Some(&apiservers), Timestamp::now())).await?;
+        prepared.plan.warnings.extend(cluster.warnings.iter().cloned());
+    }
     if real {
         prepared.plan.start(services::down().await, &prepared.enabled);
     }
     let Plan { actions, kept, warnings } = prepared.plan;
+    let mut changes: Vec<Change> = actions.iter().map(Change::from).collect();
+    let in_cluster = changes_of(cluster.as_ref());
+    let changed = !actions.is_empty() || !in_cluster.is_empty();
+    // The directory that the kubeconfig goes into is made before, services that use it are started after it.
+    let files = actions.iter().take_while(|action| !action.is_of_systemd()).count();
+    changes.splice(files..files, in_cluster);
     // Another root is not this host: nobody is asked who may be somebody else.
     let reachable = |url: &str| real || url.contains("://127.0.0.1:");
     let checks = check::checks(&prepared.access, &prepared.loaded.settings, reachable, Timestamp::now());
@@ -93,7 +127,7 @@ pub async fn run(args: SetupArgs, context: &Context) -> Result<Ending> {
         schema: SCHEMA,
         dry_run: args.dry_run,
         layout: prepared.found.map(|found| found.layout),
-        changes: actions.iter().map(Change::from).collect(),
+        changes,
         kept,
         checks,
         warnings,
@@ -102,11 +136,22 @@ pub async fn run(args: SetupArgs, context: &Context) -> Result<Ending> {
     };
     if args.dry_run {
         context.output.document(&document)?;
-        return Ok(if actions.is_empty() { Ending::Good } else { Ending::Bad(Exit::Changes) });
+        return Ok(if changed { Ending::Bad(Exit::Changes) } else { Ending::Good });
     }
-    let (root, done) = (args.root, actions.clone());
+    let (root, done) = (args.root.clone(), actions.clone());
     aside(move || act::files(&root, &done)).await?;
     let mut failure = None;
+    if let Some(cluster) = &cluster {
+        let made = tokio::select! {
+            made = cluster.act(&args.root, prepared.owner.as_ref()) => made,
+            () = context.cancel.cancelled() => return Err(Error::new(Code::Canceled, "make the identity in Kubernetes", "")),
+        };
+        if let Err(error) = made {
+            // Backups need nothing of it, so the services are started all the same.
+            document.error = Some(ErrorDocument::from(&error));
+            failure = Some(error);
+        }
+    }
     if real {
         let applied = tokio::select! {
             applied = services::apply(&actions) => applied,
@@ -124,6 +169,57 @@ pub async fn run(args: SetupArgs, context: &Context) -> Result<Ending> {
     }
     context.output.document(&document)?;
     failure.map_or(Ok(Ending::Good), Err)
+}
+
+/// What the cluster lacks; `None` where nobody is to be asked, or nobody answers, which is told.
+async fn cluster(args: &SetupArgs, prepared: &mut Prepared, context: &Context) -> Result<Option<Cluster>> {
+    let has_apiserver = prepared.found.as_ref().is_some_and(|found| found.apiserver.is_some());
+    let known = || ADMIN.iter().map(|path| below(&args.root, Path::new(path))).find(|path| path.exists());
+    let given = args.kubeconfig.clone();
+    let admin = match given.clone().or_else(|| has_apiserver.then(known).flatten()) {
+        _ if args.no_kubernetes => return Ok(None),
+        Some(admin) => admin,
+        None if has_apiserver => {
+            prepared.plan.warnings.push(format!(
+                "no identity in Kubernetes is made, so no apiserver is watched: there is no {}; give one with --kubeconfig",
+                ADMIN.join(", no ")
+            ));
+            return Ok(None);
+        }
+        None => return Ok(None),
+    };
+    let node = prepared.loaded.settings.node.clone();
+    // Another root is not this host: its administrator is asked only where somebody says so.
+    let local = |access: &Access| {
+        given.is_some() || args.root == Path::new("/") || access.server().starts_with("https://127.0.0.1:")
+    };
+    let looked = async {
+        match Access::read(&admin).map(|access| local(&access))? {
+            true => Cluster::look(&args.root, &admin, &node, Timestamp::now()).await.map(Some),
+            false => Ok(None),
+        }
+    };
+    let looked = tokio::select! {
+        looked = looked => looked,
+        () = context.cancel.cancelled() => return Err(Error::new(Code::Canceled, "set up this node", "")),
+    };
+    match looked {
+        Ok(cluster) => Ok(cluster),
+        Err(error) if given.is_some() => Err(error.during("make the identity in Kubernetes", "")),
+        Err(error) => {
+            prepared.plan.warnings.push(format!(
+                "the identity in Kubernetes is not made: {}; run setup again once the apiserver is well",
+                error.line()
+            ));
+            Ok(None)
+        }
+    }
+}
+
+fn changes_of(cluster: Option<&Cluster>) -> Vec<Change> {
+    let Some(cluster) = cluster else { return Vec::new() };
+    let manifests = cluster.apply.iter().map(|one| Some(one.body.clone())).chain(std::iter::repeat(None));
+    cluster.steps().into_iter().zip(manifests).map(|(step, manifest)| Change::Kubernetes { step, manifest }).collect()
 }
 
 impl From<&Action> for Change {
@@ -159,6 +255,12 @@ impl Document for SetupDocument {
                     text.push_str(&format!("{verb}write {}\n", shown(path)));
                     if self.dry_run {
                         text.push_str(&difference(before.as_deref().unwrap_or_default(), after));
+                    }
+                }
+                Change::Kubernetes { step, manifest } => {
+                    text.push_str(&format!("{verb}{}\n", printable(step)));
+                    if let (true, Some(manifest)) = (self.dry_run, manifest) {
+                        text.push_str(&difference("", &format!("{manifest:#}")));
                     }
                 }
                 Change::Units { command } => text.push_str(&format!("{verb}run {command}\n")),

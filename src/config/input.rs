@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde::de::{self, Deserializer, Visitor};
 
-use super::settings::{Agreement, MinFree, Scope};
+use super::settings::{Agreement, EtcdLayout, FenceMode, FenceTarget, MinFree, Scope};
 use super::units::{self, UnitError};
 
 #[derive(Debug, Default, Deserialize)]
@@ -20,6 +20,9 @@ pub(super) struct Input {
     pub etcd: EtcdInput,
     pub store: Vec<StoreInput>,
     pub snapshot: SnapshotInput,
+    pub maintain: MaintainInput,
+    pub fence: FenceInput,
+    pub health: HealthInput,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -77,8 +80,38 @@ pub(super) struct SnapshotInput {
     pub window: Option<String>,
     pub shift: Option<String>,
     pub agreement: Option<Agreement>,
+    pub rate: Option<String>,
     pub stall_timeout: Option<Span>,
     pub max_duration: Option<Span>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct MaintainInput {
+    pub min_gain: Option<Size>,
+    pub min_gain_percent: Option<Count>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct FenceInput {
+    pub mode: Option<FenceMode>,
+    pub target: Option<FenceTarget>,
+    pub agent_check: Option<String>,
+    pub http: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct HealthInput {
+    pub enabled: Option<bool>,
+    pub interval: Option<Span>,
+    pub timeout: Option<Span>,
+    pub apiservers: Option<Vec<String>>,
+    pub kubeconfig: Option<String>,
+    pub write_probe: Option<bool>,
+    pub balancer: Option<String>,
+    pub layout: Option<EtcdLayout>,
 }
 
 /// A duration, written as in [`units::parse_duration`].

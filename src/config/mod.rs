@@ -27,8 +27,9 @@ use crate::error::Result;
 pub use credential::SCHEME as CREDENTIAL;
 pub use merge::Origin;
 pub use settings::{
-    Agreement, ClientCert, EtcdSettings, Login, MinFree, PathSettings, RetentionSettings, Schedule, Scope, Settings,
-    SnapshotSettings, StoreSettings,
+    Agreement, ClientCert, EtcdLayout, EtcdSettings, FenceMode, FenceSettings, FenceTarget, HealthSettings, Login,
+    MaintainSettings, MinFree, PathSettings, RetentionSettings, Schedule, Scope, Settings, SnapshotSettings,
+    StoreSettings,
 };
 pub use show::Shown;
 pub use units::{UnitError, format_duration, format_size, parse_duration, parse_size, rounded_size};

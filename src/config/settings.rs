@@ -1,5 +1,6 @@
 //! The validated configuration, as all other modules see it, and the default of every key.
 
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -20,6 +21,9 @@ pub struct Settings {
     /// At least one; names are unique.
     pub stores: Vec<StoreSettings>,
     pub snapshot: SnapshotSettings,
+    pub maintain: MaintainSettings,
+    pub fence: FenceSettings,
+    pub health: HealthSettings,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -166,6 +170,21 @@ impl StoreSettings {
     pub(super) const DEFAULT_TRASH_GRACE: Duration = Duration::from_secs(24 * 3600);
 }
 
+/// When a defragmentation pays.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MaintainSettings {
+    /// Bytes that it must free.
+    pub min_gain: u64,
+    /// Of the database file.
+    pub min_gain_percent: u32,
+}
+
+impl Default for MaintainSettings {
+    fn default() -> Self {
+        MaintainSettings { min_gain: 256 << 20, min_gain_percent: 25 }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq)]
 pub struct SnapshotSettings {
     pub schedule: Schedule,
@@ -176,6 +195,8 @@ pub struct SnapshotSettings {
     /// How far this node is behind the slots; `None`: by its name.
     pub shift: Option<Duration>,
     pub agreement: Agreement,
+    /// Bytes of the database a second that the daemon takes from the member; `None`: as fast as it comes.
+    pub rate: Option<u64>,
     /// No bytes for this long is a failure.
     pub stall_timeout: Duration,
     /// The longest deadline that a take gets, however large the database.
@@ -185,6 +206,9 @@ pub struct SnapshotSettings {
 impl SnapshotSettings {
     pub(super) const DEFAULT_SCHEDULE: &str = "*/30 * * * *";
     pub(super) const DEFAULT_TIMEZONE: &str = "UTC";
+    pub(super) const DEFAULT_RATE: u64 = 64 << 20;
+    /// Deadlines by size assume more than half of it.
+    pub(super) const LEAST_RATE: u64 = 10 << 20;
     pub(super) const DEFAULT_STALL_TIMEOUT: Duration = Duration::from_secs(30);
     pub(super) const DEFAULT_MAX_DURATION: Duration = Duration::from_secs(2 * 3600);
 }
@@ -204,4 +228,108 @@ pub enum Agreement {
     Auto,
     Off,
     Always,
+}
+
+/// What balancers hear about this node, and where they ask.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FenceSettings {
+    pub mode: FenceMode,
+    pub target: FenceTarget,
+    /// HAProxy's agent-check; the port is not 0. The two differ.
+    pub agent_check: SocketAddr,
+    /// `GET /ready`.
+    pub http: SocketAddr,
+}
+
+impl Default for FenceSettings {
+    fn default() -> Self {
+        let any = |port| SocketAddr::from((Ipv4Addr::UNSPECIFIED, port));
+        FenceSettings { mode: FenceMode::Advise, target: FenceTarget::Auto, agent_check: any(9978), http: any(9979) }
+    }
+}
+
+/// How far a verdict reaches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FenceMode {
+    /// Always up, also by hand.
+    Off,
+    /// Says what it would do. Always up, unless a person says down.
+    Advise,
+    Balancer,
+}
+
+impl FenceMode {
+    pub fn word(self) -> &'static str {
+        match self {
+            FenceMode::Off => "off",
+            FenceMode::Advise => "advise",
+            FenceMode::Balancer => "balancer",
+        }
+    }
+}
+
+/// What is probed, how often, and what a probe may do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HealthSettings {
+    pub enabled: bool,
+    /// Between two reads of a target on this node; others wait five times as long.
+    pub interval: Duration,
+    /// After it a probe has failed.
+    pub timeout: Duration,
+    /// `https://host:port`, no trailing slash, no two alike; empty: no apiserver is watched.
+    pub apiservers: Vec<String>,
+    /// The client certificate or token for them.
+    pub kubeconfig: PathBuf,
+    /// Whether probes write their keys and Leases.
+    pub write_probe: bool,
+    /// `https://host:port`: the apiservers by way of their balancer.
+    pub balancer: Option<String>,
+    /// Which members the apiservers of this cluster use; `None`: not known.
+    pub layout: Option<EtcdLayout>,
+}
+
+/// Which members an apiserver uses, as its own flags say it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EtcdLayout {
+    /// The one on its own host.
+    Local,
+    /// All of them.
+    All,
+}
+
+impl EtcdLayout {
+    pub fn word(self) -> &'static str {
+        match self {
+            EtcdLayout::Local => "local",
+            EtcdLayout::All => "all",
+        }
+    }
+}
+
+/// What is taken out of service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FenceTarget {
+    /// By the layout that was discovered.
+    Auto,
+    Apiserver,
+    /// The member.
+    Etcd,
+}
+
+impl Default for HealthSettings {
+    fn default() -> Self {
+        HealthSettings {
+            enabled: true,
+            interval: Duration::from_secs(1),
+            timeout: Duration::from_secs(1),
+            apiservers: Vec::new(),
+            kubeconfig: "/etc/refloat/kubeconfig".into(),
+            write_probe: true,
+            balancer: None,
+            layout: None,
+        }
+    }
 }

@@ -37,7 +37,8 @@ pub(super) fn shown(settings: &Settings, input: &Table) -> Vec<Shown> {
         list.push(Shown { key: key.into(), value, origin });
     };
     // Destructured, so that a new setting does not compile before it is shown.
-    let Settings { node, paths: PathSettings { state, runtime }, etcd, stores, snapshot } = settings;
+    let Settings { node, paths: PathSettings { state, runtime }, etcd, stores, snapshot, health, maintain, fence } =
+        settings;
     add("node", text(node));
     add("paths.state", text(state.display()));
     add("paths.runtime", text(runtime.display()));
@@ -46,6 +47,11 @@ pub(super) fn shown(settings: &Settings, input: &Table) -> Vec<Shown> {
         store_keys(store, &format!("store.{index}"), &mut add);
     }
     snapshot_keys(snapshot, &mut add);
+    let MaintainSettings { min_gain, min_gain_percent } = maintain;
+    add("maintain.min_gain", text(format_size(*min_gain)));
+    add("maintain.min_gain_percent", number(*min_gain_percent));
+    fence_keys(fence, &mut add);
+    health_keys(health, &mut add);
     list
 }
 
@@ -98,7 +104,7 @@ fn store_keys(store: &StoreSettings, at: &str, add: &mut Add<'_>) {
 }
 
 fn snapshot_keys(snapshot: &SnapshotSettings, add: &mut Add<'_>) {
-    let SnapshotSettings { schedule, timezone, window, shift, agreement, stall_timeout, max_duration } = snapshot;
+    let SnapshotSettings { schedule, timezone, window, shift, agreement, rate, stall_timeout, max_duration } = snapshot;
     let (cron, every) = match schedule {
         Schedule::Cron(cron) => (text(cron.as_str()), None),
         Schedule::Every(period) => (None, text(format_duration(*period))),
@@ -116,8 +122,37 @@ fn snapshot_keys(snapshot: &SnapshotSettings, add: &mut Add<'_>) {
             Agreement::Always => "always",
         }),
     );
+    add("snapshot.rate", text(rate.map_or_else(|| "off".into(), format_size)));
     add("snapshot.stall_timeout", text(format_duration(*stall_timeout)));
     add("snapshot.max_duration", text(format_duration(*max_duration)));
+}
+
+fn fence_keys(fence: &FenceSettings, add: &mut Add<'_>) {
+    let FenceSettings { mode, target, agent_check, http } = fence;
+    add("fence.mode", text(mode.word()));
+    add(
+        "fence.target",
+        text(match target {
+            FenceTarget::Auto => "auto",
+            FenceTarget::Apiserver => "apiserver",
+            FenceTarget::Etcd => "etcd",
+        }),
+    );
+    add("fence.agent_check", text(agent_check));
+    add("fence.http", text(http));
+}
+
+fn health_keys(health: &HealthSettings, add: &mut Add<'_>) {
+    let HealthSettings { enabled, interval, timeout, apiservers, kubeconfig, write_probe, balancer, layout } = health;
+    add("health.enabled", Some(Value::Boolean(*enabled)));
+    add("health.interval", text(format_duration(*interval)));
+    add("health.timeout", text(format_duration(*timeout)));
+    let urls: Vec<Value> = apiservers.iter().map(|url| Value::String(url.clone())).collect();
+    add("health.apiservers", (!urls.is_empty()).then_some(Value::Array(urls)));
+    add("health.kubeconfig", text(kubeconfig.display()));
+    add("health.write_probe", Some(Value::Boolean(*write_probe)));
+    add("health.balancer", balancer.as_ref().and_then(text));
+    add("health.layout", layout.and_then(|layout| text(layout.word())));
 }
 
 fn text(value: impl ToString) -> Option<Value> {

@@ -39,6 +39,7 @@ fn nothing_written_is_a_working_configuration() {
     assert_eq!((store.min_free, store.max_bytes, store.scope), (MinFree::Auto, None, Scope::Node));
     assert_eq!(store.trash_grace, Duration::from_secs(86_400));
     assert_eq!(settings.snapshot.agreement, Agreement::Auto);
+    assert_eq!((settings.fence.mode, settings.fence.target), (FenceMode::Advise, FenceTarget::Auto));
     assert!(matches!(&settings.snapshot.schedule, Schedule::Cron(cron) if cron.as_str() == "*/30 * * * *"));
 }
 
@@ -73,8 +74,30 @@ fn everything_written_arrives() {
         timezone = 'UTC'
         agreement = 'off'
         stall_timeout = '1m'
-        max_duration = '3h'";
-    let Settings { node, paths, etcd, stores, snapshot } = parse(text).unwrap();
+        max_duration = '3h'
+        rate = '20MiB'
+        [maintain]
+        min_gain = '1MiB'
+        min_gain_percent = 7
+        [fence]
+        mode = 'balancer'
+        target = 'etcd'
+        agent_check = '127.0.0.1:1'
+        http = '[::1]:2'
+        [health]
+        enabled = false
+        interval = '2s'
+        timeout = '500ms'
+        apiservers = ['https://h', 'https://[::1]:443/']
+        kubeconfig = '/k'
+        write_probe = false
+        balancer = 'https://vip:8443'
+        layout = 'all'";
+    let Settings { node, paths, etcd, stores, snapshot, health, maintain, fence } = parse(text).unwrap();
+    assert_eq!((fence.mode, fence.target), (FenceMode::Balancer, FenceTarget::Etcd));
+    assert_eq!((fence.agent_check.to_string(), fence.http.to_string()), ("127.0.0.1:1".into(), "[::1]:2".into()));
+    assert_eq!(maintain, MaintainSettings { min_gain: 1 << 20, min_gain_percent: 7 });
+    assert_eq!(snapshot.rate, Some(20 << 20));
     assert_eq!((node.as_str(), paths), ("n.1-a", PathSettings { state: "/s".into(), runtime: "/r".into() }));
     assert_eq!(
         etcd,
@@ -100,6 +123,19 @@ fn everything_written_arrives() {
     assert_eq!(snapshot.schedule, Schedule::Every(Duration::from_secs(1800)));
     assert_eq!((snapshot.agreement, snapshot.stall_timeout), (Agreement::Off, Duration::from_secs(60)));
     assert_eq!(snapshot.max_duration, Duration::from_secs(3 * 3600));
+    assert_eq!(
+        health,
+        HealthSettings {
+            enabled: false,
+            interval: Duration::from_secs(2),
+            timeout: Duration::from_millis(500),
+            apiservers: vec!["https://h:6443".into(), "https://[::1]:443".into()],
+            kubeconfig: "/k".into(),
+            write_probe: false,
+            balancer: Some("https://vip:8443".into()),
+            layout: Some(EtcdLayout::All),
+        }
+    );
 }
 
 #[test]
@@ -193,6 +229,23 @@ fn what_is_refused_and_where() {
         ("[snapshot]\ntimezone = 'Mars/Olympus'".into(), 2, "Mars/Olympus"),
         ("[snapshot]\nagreement = true".into(), 2, "snapshot.agreement: invalid type: boolean `true`"),
         ("[snapshot]\nstall_timeout = 1979-05-27".into(), 2, "a date"),
+        ("[snapshot]\nrate = '1MiB'".into(), 2, "1MiB is below 10MiB a second"),
+        ("[snapshot]\nrate = 'fast'".into(), 2, "or \"off\""),
+        ("[maintain]\nmin_gain_percent = 101".into(), 2, "101 is more than 100"),
+        ("[fence]\nmode = 'on'".into(), 2, "unknown variant `on`"),
+        ("[fence]\nagent_check = 'localhost:9978'".into(), 2, "is not an address with a port"),
+        ("[fence]\nhttp = '0.0.0.0:0'".into(), 2, "is not an address with a port"),
+        ("[fence]\nhttp = '9979'".into(), 2, "is not an address with a port"),
+        ("[fence]\nhttp = '127.0.0.1:9978'".into(), 2, "port 9978 is that of agent_check as well"),
+        ("[health]\nenabled = 'yes'".into(), 2, "health.enabled: invalid type: string"),
+        ("[health]\ninterval = '1m'".into(), 2, "1m is outside 500ms to 10s"),
+        ("[health]\ntimeout = '0s'".into(), 2, "0s is outside 200ms to 5s"),
+        ("[health]\napiservers = ['http://a:6443']".into(), 2, "is not the URL of an apiserver"),
+        ("[health]\napiservers = ['https://a', 'https://a:6443']".into(), 2, "twice"),
+        ("[health]\nbalancer = 'a:6443'".into(), 2, "is not the URL of an apiserver"),
+        ("[health]\napiservers = ['https://a']\nbalancer = 'https://a'".into(), 3, "one of `apiservers` too"),
+        ("[health]\nkubeconfig = 'kubeconfig'".into(), 2, "not an absolute path"),
+        ("[health]\nlayout = 'some'".into(), 2, "unknown variant `some`, expected `local` or `all`"),
         ("[helth]\ninterval = '1s'".into(), 1, "`helth` is not a known key in this version"),
     ];
     for (text, line, part) in cases {
@@ -210,7 +263,8 @@ fn a_slip_of_the_keyboard_gets_the_nearest_key() {
         ("[etcd]\nend_points = []", "did you mean `endpoints`?"),
         ("[etcd]\nca-file = '/a'", "did you mean `ca_file`?"),
         ("[[store]]\nmax_byte = '1GiB'", "did you mean `max_bytes`?"),
-        ("[health]", "remove it; known here: node, paths, etcd, store, snapshot"),
+        ("[health]\nlay_out = 'all'", "did you mean `layout`?"),
+        ("[playbook]", "remove it; known here: node, paths, etcd, store, snapshot, maintain, fence, health"),
     ] {
         assert_eq!(refused(text).get_remedy(), Some(remedy), "{text}");
     }
@@ -276,6 +330,9 @@ fn known_keys() -> BTreeSet<String> {
         ("store", fields::<input::StoreInput>("store.0.")),
         ("store.0.retention", fields::<input::RetentionInput>("store.0.retention.")),
         ("snapshot", fields::<input::SnapshotInput>("snapshot.")),
+        ("maintain", fields::<input::MaintainInput>("maintain.")),
+        ("fence", fields::<input::FenceInput>("fence.")),
+        ("health", fields::<input::HealthInput>("health.")),
     ] {
         assert!(keys.remove(table), "{table}");
         keys.extend(inner);

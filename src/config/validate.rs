@@ -1,6 +1,7 @@
 //! Input and surroundings in, [`Settings`] or the reason against them out. Touches no file.
 
 use std::collections::HashSet;
+use std::net::SocketAddr;
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
@@ -8,7 +9,10 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use url::Url;
 
-use super::input::{EtcdInput, Input, PathsInput, RetentionInput, SnapshotInput, Span, StoreInput};
+use super::input::{
+    EtcdInput, FenceInput, HealthInput, Input, MaintainInput, PathsInput, RetentionInput, SnapshotInput, Span,
+    StoreInput,
+};
 use super::merge::{self, Table};
 use super::settings::*;
 use super::window::Window;
@@ -27,8 +31,24 @@ pub(super) fn settings(table: &Table, surroundings: &Surroundings) -> Result<Set
         etcd: check.etcd(input.etcd)?,
         stores: check.stores(input.store)?,
         snapshot: check.snapshot(input.snapshot)?,
+        maintain: check.maintain(&input.maintain)?,
+        fence: check.fence(input.fence)?,
+        health: check.health(input.health)?,
     })
 }
+
+/// URLs of one sort of server.
+struct UrlKind {
+    schemes: &'static [&'static str],
+    /// Where none is written.
+    port: u16,
+    is: &'static str,
+}
+
+const CLIENT_URL: UrlKind =
+    UrlKind { schemes: &["http://", "https://"], port: 2379, is: "a client URL such as \"https://10.0.0.1:2379\"" };
+const APISERVER_URL: UrlKind =
+    UrlKind { schemes: &["https://"], port: 6443, is: "the URL of an apiserver such as \"https://10.0.0.1:6443\"" };
 
 struct Check<'a> {
     table: &'a Table,
@@ -125,28 +145,62 @@ impl Check<'_> {
 
     fn endpoints(&self, list: Vec<String>) -> Result<Vec<String>> {
         const KEY: &str = "etcd.endpoints";
-        let mut endpoints: Vec<String> = Vec::new();
-        for text in list {
-            let plain = text.starts_with("http://") || text.starts_with("https://");
-            let url = Url::parse(&text).ok().filter(|url| {
-                let bare = url.path() == "/" && url.query().is_none() && url.fragment().is_none();
-                let anonymous = url.username().is_empty() && url.password().is_none();
-                plain && url.has_host() && bare && anonymous
-            });
-            let Some(url) = url else {
-                let because = format!("{text:?} is not a client URL such as \"https://10.0.0.1:2379\"");
-                return Err(self.refuse(KEY, because));
-            };
-            let endpoint = format!("{}://{}:{}", url.scheme(), url.host_str().unwrap_or_default(), port(&url, &text));
-            if endpoints.contains(&endpoint) {
-                return Err(self.refuse(KEY, format!("{text:?} is there twice")));
-            }
-            endpoints.push(endpoint);
-        }
+        let endpoints = self.urls(KEY, list, &CLIENT_URL)?;
         if endpoints.is_empty() {
             return Err(self.refuse(KEY, "the list is empty"));
         }
         Ok(endpoints)
+    }
+
+    /// Each as scheme, host and port alone.
+    fn urls(&self, key: &str, list: Vec<String>, kind: &UrlKind) -> Result<Vec<String>> {
+        let mut urls: Vec<String> = Vec::new();
+        for text in list {
+            let url = self.url(key, &text, kind)?;
+            if urls.contains(&url) {
+                return Err(self.refuse(key, format!("{text:?} is there twice")));
+            }
+            urls.push(url);
+        }
+        Ok(urls)
+    }
+
+    fn url(&self, key: &str, text: &str, kind: &UrlKind) -> Result<String> {
+        let plain = kind.schemes.iter().any(|scheme| text.starts_with(scheme));
+        let url = Url::parse(text).ok().filter(|url| {
+            let bare = url.path() == "/" && url.query().is_none() && url.fragment().is_none();
+            let anonymous = url.username().is_empty() && url.password().is_none();
+            plain && url.has_host() && bare && anonymous
+        });
+        let Some(url) = url else {
+            return Err(self.refuse(key, format!("{text:?} is not {}", kind.is)));
+        };
+        let port = port(&url, text, kind.port);
+        Ok(format!("{}://{}:{port}", url.scheme(), url.host_str().unwrap_or_default()))
+    }
+
+    fn health(&self, input: HealthInput) -> Result<HealthSettings> {
+        let default = HealthSettings::default();
+        let kubeconfig = self.file("health.kubeconfig", input.kubeconfig)?.unwrap_or(default.kubeconfig);
+        let balancer = match input.balancer {
+            Some(text) => Some(self.url("health.balancer", &text, &APISERVER_URL)?),
+            None => None,
+        };
+        let apiservers = self.urls("health.apiservers", input.apiservers.unwrap_or_default(), &APISERVER_URL)?;
+        if let Some(twice) = balancer.as_ref().filter(|url| apiservers.contains(url)) {
+            let because = format!("{twice} is one of `apiservers` too: it is not the balancer's address");
+            return Err(self.refuse("health.balancer", because));
+        }
+        Ok(HealthSettings {
+            enabled: input.enabled.unwrap_or(default.enabled),
+            interval: self.within("health.interval", input.interval, default.interval, "500ms", "10s")?,
+            timeout: self.within("health.timeout", input.timeout, default.timeout, "200ms", "5s")?,
+            apiservers,
+            kubeconfig,
+            write_probe: input.write_probe.unwrap_or(default.write_probe),
+            balancer,
+            layout: input.layout,
+        })
     }
 
     /// A path, or `credential:NAME` for a file that systemd hands to the service.
@@ -313,6 +367,7 @@ impl Check<'_> {
             schedule,
             timezone,
             agreement: input.agreement.unwrap_or(Agreement::Auto),
+            rate: self.rate(input.rate)?,
             stall_timeout: self.within("snapshot.stall_timeout", input.stall_timeout, stall, "1s", "1h")?,
             max_duration: self.within("snapshot.max_duration", input.max_duration, longest, "2m", "7d")?,
         })
@@ -352,6 +407,56 @@ impl Check<'_> {
         }
     }
 
+    fn maintain(&self, input: &MaintainInput) -> Result<MaintainSettings> {
+        let default = MaintainSettings::default();
+        let percent = input.min_gain_percent.as_ref().map_or(default.min_gain_percent, |count| count.0);
+        if percent > 100 {
+            return Err(self.refuse("maintain.min_gain_percent", format!("{percent} is more than 100")));
+        }
+        let min_gain = input.min_gain.as_ref().map_or(default.min_gain, |size| size.0);
+        Ok(MaintainSettings { min_gain, min_gain_percent: percent })
+    }
+
+    fn rate(&self, given: Option<String>) -> Result<Option<u64>> {
+        const KEY: &str = "snapshot.rate";
+        match given.as_deref() {
+            None => Ok(Some(SnapshotSettings::DEFAULT_RATE)),
+            Some("off") => Ok(None),
+            Some(text) => match units::parse_size(text) {
+                Ok(rate) if rate >= SnapshotSettings::LEAST_RATE => Ok(Some(rate)),
+                Ok(_) => Err(self
+                    .refuse(KEY, format!("{text} is below 10MiB a second"))
+                    .remedy("a slower stream keeps etcd from freeing pages for too long; or write \"off\"")),
+                Err(e) => Err(self.refuse(KEY, format!("{e}; or \"off\""))),
+            },
+        }
+    }
+
+    fn fence(&self, input: FenceInput) -> Result<FenceSettings> {
+        let default = FenceSettings::default();
+        let agent_check = self.address("fence.agent_check", input.agent_check, default.agent_check)?;
+        let http = self.address("fence.http", input.http, default.http)?;
+        // The same port on any address and on one of them: only one could be had.
+        if agent_check.port() == http.port() {
+            return Err(self.refuse("fence.http", format!("port {} is that of agent_check as well", http.port())));
+        }
+        Ok(FenceSettings {
+            mode: input.mode.unwrap_or(default.mode),
+            target: input.target.unwrap_or(default.target),
+            agent_check,
+            http,
+        })
+    }
+
+    fn address(&self, key: &str, given: Option<String>, default: SocketAddr) -> Result<SocketAddr> {
+        let Some(text) = given else { return Ok(default) };
+        let parsed = text.parse().ok().filter(|address: &SocketAddr| address.port() != 0);
+        parsed.ok_or_else(|| {
+            let because = format!("{text:?} is not an address with a port such as \"0.0.0.0:9978\" or \"[::1]:9978\"");
+            self.refuse(key, because)
+        })
+    }
+
     fn within(&self, key: &str, given: Option<Span>, default: Duration, least: &str, most: &str) -> Result<Duration> {
         let value = given.map_or(default, |span| span.0);
         let bound = |text| units::parse_duration(text).map_err(|e| self.refuse(key, e));
@@ -372,10 +477,9 @@ fn is_plain_absolute(path: &Path) -> bool {
         && !path.as_os_str().as_encoded_bytes().contains(&0)
 }
 
-/// The port of a client URL: etcd's own unless another was written. The parser hides a written port that is the
+/// The port of a URL: the server's usual one unless another was written. The parser hides a written port that is the
 /// scheme's own, so that one is looked for in the text.
-fn port(url: &Url, text: &str) -> u16 {
-    const ETCD: u16 = 2379;
+fn port(url: &Url, text: &str, usual: u16) -> u16 {
     let written = || text.trim_end_matches('/').rsplit(':').next().and_then(|end| end.parse().ok());
-    url.port().or_else(|| url.port_or_known_default().filter(|own| written() == Some(*own))).unwrap_or(ETCD)
+    url.port().or_else(|| url.port_or_known_default().filter(|own| written() == Some(*own))).unwrap_or(usual)
 }

@@ -1,4 +1,5 @@
-//! The composition root of `refloat daemon`: builds the parts, owns the tasks, drains them.
+//! The composition root of `refloat daemon`: builds the parts, owns the tasks, drains them. [`health`] is that of the other
+//! process.
 //!
 //! | task | reads | writes | file |
 //! |---|---|---|---|
@@ -9,13 +10,19 @@
 //! | member | the own member, twice a minute | facts; trouble *etcd* | [`member`] |
 //! | certificates | the credential files, each hour | trouble *certificates* | [`certificates`] |
 //! | place | the state directory's name, twice a minute | trouble *state directory* | [`place`] |
+//! | health | health.sock | facts; a trouble for what is bad | [`follow_health`] |
 //! | units | D-Bus | facts | [`units`] |
 //! | voice | turns and facts | `STATUS=` | [`voice`] |
 //! | signals | SIGTERM, SIGINT, SIGHUP | drain; new settings | this file, [`reload`] |
 //!
+//! [`answer`] is the root of a process of its own.
+//!
 //! All of it is one thread but for what blocks. Nothing here decides anything about jobs.
 
+pub mod answer;
 mod certificates;
+mod follow_health;
+pub mod health;
 mod member;
 mod opening;
 mod place;
@@ -101,6 +108,7 @@ pub async fn run(loaded: Loaded, only: Option<PathBuf>) -> Result<()> {
         tokio::spawn(voice::speak(app, notifier.clone(), stop.clone())),
         tokio::spawn(member::watch(shared.clone())),
         tokio::spawn(certificates::watch(shared.clone())),
+        tokio::spawn(follow_health::watch(shared.clone())),
         tokio::spawn(units::watch(shared)),
     ];
 

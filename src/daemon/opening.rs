@@ -69,7 +69,9 @@ fn read(settings: &Settings, files: Vec<String>) -> Result<(Found, Identity)> {
     let record = Record::of(&opened.records);
     let boot_id = BootTime::now().map(|boot| boot.boot_id).unwrap_or_default();
     let version = env!("CARGO_PKG_VERSION").to_string();
-    let mut first = vec![Event::Started { version, pid: std::process::id(), boot_id }, Event::Configured { files }];
+    let stores = Some(settings.stores.iter().map(|store| store.name.clone()).collect());
+    let started = Event::Started { version, pid: std::process::id(), boot_id };
+    let mut first = vec![started, Event::Configured { files, stores }];
     match opened.repaired.filter(|repaired| repaired.lost()) {
         Some(repaired) => {
             let error =

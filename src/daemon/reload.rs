@@ -38,7 +38,7 @@ pub(super) async fn reload(
     notifier.ready();
 }
 
-async fn read(only: Option<std::path::PathBuf>) -> Result<(Settings, Vec<String>)> {
+pub(super) async fn read(only: Option<std::path::PathBuf>) -> Result<(Settings, Vec<String>)> {
     let reading = tokio::task::spawn_blocking(move || config::load(&Surroundings::of_this_process(), only.as_deref()));
     let failed = |why: String| Error::new(Code::Config, "read configuration", "").because(why);
     let loaded = match tokio::time::timeout(PATIENCE, reading).await {
@@ -51,7 +51,7 @@ async fn read(only: Option<std::path::PathBuf>) -> Result<(Settings, Vec<String>
 }
 
 /// What a running daemon cannot change.
-fn stays(old: &Settings, new: &Settings) -> Result<()> {
+pub(super) fn stays(old: &Settings, new: &Settings) -> Result<()> {
     for (key, old, new) in
         [("state", &old.paths.state, &new.paths.state), ("runtime", &old.paths.runtime, &new.paths.runtime)]
     {

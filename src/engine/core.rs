@@ -331,9 +331,9 @@ impl<W: Works> Engine<W> {
     }
 
     fn allowed(&self, id: JobId) -> Duration {
-        let ceiling = self.parts.settings.snapshot.max_duration;
+        let (ceiling, rate) = (self.parts.settings.snapshot.max_duration, self.parts.settings.snapshot.rate);
         self.record.jobs.get(&id).map_or(ceiling, |known| {
-            deadline::allowed(&known.job.task, self.record.last_snapshot.as_ref(), self.db_bytes, ceiling)
+            deadline::allowed(&known.job.task, self.record.last_snapshot.as_ref(), self.db_bytes, rate, ceiling)
         })
     }
 

@@ -10,6 +10,7 @@ use super::record::Record;
 use crate::catalog::Manifest;
 use crate::error::{Code, Error, Result};
 use crate::ledger::Entry;
+use crate::maintain::defrag::Defragmented;
 
 /// Of the entries that this version writes.
 const SCHEMA: u32 = 1;
@@ -28,6 +29,9 @@ pub enum Event {
     /// Settings are in force, at start or after a reload.
     Configured {
         files: Vec<String>,
+        /// Names of all stores. Older entries have none of them.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        stores: Option<Vec<String>>,
     },
     /// A reload was refused; what was in force stays so.
     ConfigRefused {
@@ -154,6 +158,7 @@ pub enum Outcome {
         kept: u64,
         foreign: u64,
     },
+    Defrag(Defragmented),
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -61,6 +61,12 @@ pub enum Task {
     },
     /// By the rules of that store.
     Prune { store: String },
+    /// The own member, by the rules of maintenance.
+    Defrag {
+        /// Also where it frees little.
+        #[serde(default)]
+        anyway: bool,
+    },
 }
 
 impl Task {
@@ -69,6 +75,7 @@ impl Task {
             Task::Snapshot { .. } => "snapshot",
             Task::Verify { .. } => "verify",
             Task::Prune { .. } => "prune",
+            Task::Defrag { .. } => "defrag",
         }
     }
 
@@ -101,7 +108,7 @@ impl Task {
     /// Whether it must not run without its intent on the disk. What only creates, under names of its own by which it is
     /// found again, may.
     pub fn needs_intent(&self) -> bool {
-        self.removes()
+        self.removes() || matches!(self, Task::Defrag { .. })
     }
 }
 
@@ -112,6 +119,7 @@ impl fmt::Display for Task {
             Task::Snapshot { .. } => f.write_str("snapshot"),
             Task::Verify { subject, .. } => write!(f, "verify {subject}"),
             Task::Prune { store } => write!(f, "prune store {store}"),
+            Task::Defrag { .. } => f.write_str("defragmentation"),
         }
     }
 }

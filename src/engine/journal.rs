@@ -96,7 +96,7 @@ pub fn messages(event: &Event, record: &Record) -> Vec<Message> {
         Event::Checkpoint { .. } => return Vec::new(),
         Event::Started { version, .. } => Message::new(DAEMON_STARTED, Notice, format!("refloat {version} runs")),
         Event::Stopped => Message::new(DAEMON_STOPPED, Notice, "refloat has stopped, nothing is left running"),
-        Event::Configured { files } => {
+        Event::Configured { files, .. } => {
             let from = if files.is_empty() { "no file: defaults".into() } else { files.join(", ") };
             Message::new(CONFIG_LOADED, Info, format!("the configuration is in force ({from})"))
         }
@@ -166,7 +166,7 @@ fn ended(job: JobId, end: &End, task: &str) -> Message {
                     .with("REFLOAT_SNAPSHOT", made.manifest.id.to_string())
                     .with("REFLOAT_REVISION", made.manifest.revision.to_string()),
                 Outcome::Found { snapshot } => message.with("REFLOAT_SNAPSHOT", snapshot),
-                Outcome::Verify { .. } | Outcome::Prune { .. } => message,
+                Outcome::Verify { .. } | Outcome::Prune { .. } | Outcome::Defrag(_) => message,
             }
         }
         End::Failed { failure, .. } => {
@@ -198,6 +198,13 @@ pub fn outcome(outcome: &Outcome) -> String {
             "{removed} removed ({} to the trash, {} freed), {kept} kept",
             rounded_size(*to_trash),
             rounded_size(*freed)
+        ),
+        Outcome::Defrag(made) => format!(
+            "member {} went from {} to {} in {:.1} s",
+            made.member,
+            rounded_size(made.before),
+            rounded_size(made.after),
+            made.took
         ),
     }
 }

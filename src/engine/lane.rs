@@ -10,7 +10,7 @@ use super::job::Task;
 #[serde(into = "String")]
 #[serde(from = "String")]
 pub enum Lane {
-    /// The own member: whatever streams from it.
+    /// The own member: whatever streams from it or rewrites it.
     Member,
     /// Whatever removes from that store.
     Store(String),
@@ -47,7 +47,8 @@ impl From<String> for Lane {
 impl Task {
     pub fn lanes(&self) -> Vec<Lane> {
         match self {
-            Task::Snapshot { .. } => vec![Lane::Member],
+            // They exclude each other: a snapshot's read transaction holds a defragmentation, and that everybody else.
+            Task::Snapshot { .. } | Task::Defrag { .. } => vec![Lane::Member],
             Task::Verify { .. } => vec![Lane::Check],
             Task::Prune { store } => vec![Lane::Store(store.clone())],
         }

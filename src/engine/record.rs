@@ -215,7 +215,11 @@ impl Record {
                 self.run = Some(Run { version: version.clone(), pid: *pid, boot_id: boot_id.clone(), started_at: at });
             }
             Event::Stopped => self.run = None,
-            Event::Configured { .. } => {
+            Event::Configured { stores, .. } => {
+                // What a store held that is no longer configured settles nothing any more.
+                if let Some(stores) = stores {
+                    self.stores.retain(|name, _| stores.contains(name));
+                }
                 self.troubles.remove(ABOUT_CONFIG);
             }
             Event::ConfigRefused { failure } => self.trouble(ABOUT_CONFIG, failure, at),

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore};
@@ -103,6 +104,12 @@ impl Access {
     /// What a person should mend although it works, such as a password that everybody can read.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
+    }
+
+    /// When the client certificate ends; `None` without one.
+    pub fn own_certificate_ends(&self) -> Option<Timestamp> {
+        let own = self.tls.as_ref()?.own_chain.first()?;
+        x509::certificate(own).ok().map(|facts| facts.not_after)
     }
 
     /// How long the authority and the client certificate count.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use etcd_client::{
     AlarmAction, AlarmType, Certificate, Client, ConnectOptions, GetOptions, GetResponse, Identity, ResponseHeader,
-    TlsOptions,
+    StatusResponse, TlsOptions,
 };
 use tokio::time::timeout;
 use url::Url;
@@ -121,7 +121,16 @@ impl Member {
         self.peer.url.as_str().trim_end_matches('/')
     }
 
-    async fn call<T>(
+    pub(super) fn client(&self) -> Client {
+        self.client.clone()
+    }
+
+    /// Of each call that has no deadline of its own.
+    pub(super) fn timeout(&self) -> Duration {
+        self.peer.access.timeout()
+    }
+
+    pub(super) async fn call<T>(
         &self,
         what: &str,
         limit: Duration,
@@ -149,25 +158,7 @@ impl Member {
         let mut client = self.client.clone();
         let answer = self.call(what, self.peer.access.timeout(), client.status()).await?;
         let header = self.header(what, answer.header())?;
-        let text = |s: &str| (!s.is_empty()).then(|| s.to_string());
-        let size = |n: i64| u64::try_from(n).unwrap_or(0);
-        Ok(MemberStatus {
-            cluster_id: header.cluster_id,
-            member_id: header.member_id,
-            version: answer.version().to_string(),
-            db_size: size(answer.db_size()),
-            db_in_use: size(answer.raft_used_db_size()),
-            quota: Some(size(answer.db_size_quota())).filter(|quota| *quota > 0),
-            leader: Some(answer.leader()).filter(|id| *id != 0),
-            is_learner: answer.is_learner(),
-            raft_term: answer.raft_term(),
-            raft_index: answer.raft_index(),
-            raft_applied_index: answer.raft_applied_index(),
-            revision: header.revision,
-            storage_version: text(answer.storage_version()),
-            downgrade_to: answer.downgrade_info().filter(|d| d.enabled()).map(|d| d.target_version().to_string()),
-            errors: answer.errors().to_vec(),
-        })
+        Ok(status_of(&answer, header))
     }
 
     /// The server's version, such as `3.6.16`.
@@ -271,6 +262,29 @@ impl Member {
         let first = limits.stall.min(limits.deadline);
         let streaming = self.call("start a snapshot of", first, client.snapshot()).await?;
         Ok(SnapshotStream::new(self.peer.clone(), client, streaming, limits, started))
+    }
+}
+
+/// What a member says of itself, without the fields that its version does not have.
+pub(super) fn status_of(answer: &StatusResponse, header: ReadHeader) -> MemberStatus {
+    let text = |s: &str| (!s.is_empty()).then(|| s.to_string());
+    let size = |n: i64| u64::try_from(n).unwrap_or(0);
+    MemberStatus {
+        cluster_id: header.cluster_id,
+        member_id: header.member_id,
+        version: answer.version().to_string(),
+        db_size: size(answer.db_size()),
+        db_in_use: size(answer.raft_used_db_size()),
+        quota: Some(size(answer.db_size_quota())).filter(|quota| *quota > 0),
+        leader: Some(answer.leader()).filter(|id| *id != 0),
+        is_learner: answer.is_learner(),
+        raft_term: answer.raft_term(),
+        raft_index: answer.raft_index(),
+        raft_applied_index: answer.raft_applied_index(),
+        revision: header.revision,
+        storage_version: text(answer.storage_version()),
+        downgrade_to: answer.downgrade_info().filter(|d| d.enabled()).map(|d| d.target_version().to_string()),
+        errors: answer.errors().to_vec(),
     }
 }
 

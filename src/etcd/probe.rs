@@ -3,9 +3,12 @@
 //! One TCP connection (two, when plain text and TLS must be told apart), no request, at most [`LIMIT`] in all.
 
 use std::io;
+use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use jiff::Timestamp;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, RootCertStore};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -14,6 +17,7 @@ use tokio::time::timeout;
 use url::{Host, Url};
 
 use super::access::Access;
+use crate::format::x509;
 
 /// The longest a look may take.
 pub(super) const LIMIT: Duration = Duration::from_secs(1);
@@ -47,34 +51,81 @@ pub(super) enum Finding {
 
 /// Never fails and never takes longer than [`LIMIT`].
 pub(super) async fn look(url: &Url, access: &Access) -> Finding {
-    let look = async {
-        match (&access.tls, url.scheme()) {
-            (Some(tls), "https") => with_tls(url, tls.config.clone()).await,
-            _ => plain(url).await,
-        }
-    };
-    match timeout(LIMIT, look).await {
-        Ok(Ok(finding) | Err(finding)) => finding,
+    let place = Place::new(url, None, STEP);
+    match timeout(LIMIT, greet(&place, access, &mut None)).await {
+        Ok(finding) => finding,
         Err(_) => Finding::NoConnection,
     }
 }
 
-async fn connect(url: &Url) -> Result<TcpStream, Finding> {
-    let port = url.port_or_known_default().unwrap_or(2379);
+/// A fresh connection up to the first words of the server, and when the certificate ends that it showed. Never takes
+/// longer than `limit`. `address`: of the host in the URL, so that nobody has to be asked for it.
+pub(super) async fn handshake(
+    url: &Url,
+    address: Option<IpAddr>,
+    access: &Access,
+    limit: Duration,
+) -> (Finding, Option<Timestamp>) {
+    let place = Place::new(url, address, limit);
+    let mut ends = None;
+    let finding = match timeout(limit, greet(&place, access, &mut ends)).await {
+        Ok(finding) => finding,
+        Err(_) if place.connected.load(Ordering::Relaxed) => Finding::Silent,
+        Err(_) => Finding::NoConnection,
+    };
+    (finding, ends)
+}
+
+/// Whether the kernel there accepts a connection.
+pub(super) async fn reach(url: &Url, address: Option<IpAddr>, limit: Duration) -> Result<(), Finding> {
+    match timeout(limit, connect(&Place::new(url, address, limit))).await {
+        Ok(connected) => connected.map(drop),
+        Err(_) => Err(Finding::NoConnection),
+    }
+}
+
+/// Whom to connect to, and for how long a single answer is waited for.
+struct Place<'a> {
+    url: &'a Url,
+    address: Option<IpAddr>,
+    step: Duration,
+    /// The kernel there accepted.
+    connected: AtomicBool,
+}
+
+impl<'a> Place<'a> {
+    fn new(url: &'a Url, address: Option<IpAddr>, step: Duration) -> Place<'a> {
+        Place { url, address, step, connected: AtomicBool::new(false) }
+    }
+}
+
+async fn greet(place: &Place<'_>, access: &Access, ends: &mut Option<Timestamp>) -> Finding {
+    let greeted = match (&access.tls, place.url.scheme()) {
+        (Some(tls), "https") => with_tls(place, tls.config.clone(), ends).await,
+        _ => plain(place).await,
+    };
+    greeted.unwrap_or_else(|finding| finding)
+}
+
+async fn connect(place: &Place<'_>) -> Result<TcpStream, Finding> {
+    let port = place.url.port_or_known_default().unwrap_or(2379);
     let attempt = async {
-        match url.host() {
-            Some(Host::Domain(name)) => TcpStream::connect((name, port)).await,
-            Some(Host::Ipv4(ip)) => TcpStream::connect((ip, port)).await,
-            Some(Host::Ipv6(ip)) => TcpStream::connect((ip, port)).await,
-            None => Err(io::Error::new(io::ErrorKind::InvalidInput, "no host in the URL")),
+        match (place.address, place.url.host()) {
+            (Some(ip), _) => TcpStream::connect((ip, port)).await,
+            (None, Some(Host::Domain(name))) => TcpStream::connect((name, port)).await,
+            (None, Some(Host::Ipv4(ip))) => TcpStream::connect((ip, port)).await,
+            (None, Some(Host::Ipv6(ip))) => TcpStream::connect((ip, port)).await,
+            (None, None) => Err(io::Error::new(io::ErrorKind::InvalidInput, "no host in the URL")),
         }
     };
-    attempt.await.map_err(Finding::Unreachable)
+    let stream = attempt.await.map_err(Finding::Unreachable)?;
+    place.connected.store(true, Ordering::Relaxed);
+    Ok(stream)
 }
 
 /// Reads once; `None` means silence, an empty slice that the other side closed.
-async fn read<'a>(stream: &mut TcpStream, buf: &'a mut [u8]) -> Option<&'a [u8]> {
-    match timeout(STEP, stream.read(buf)).await {
+async fn read<'a>(stream: &mut TcpStream, buf: &'a mut [u8], step: Duration) -> Option<&'a [u8]> {
+    match timeout(step, stream.read(buf)).await {
         Ok(Ok(n)) => Some(&buf[..n]),
         Ok(Err(_)) => Some(&[]),
         Err(_) => None,
@@ -91,11 +142,11 @@ fn is_tls(bytes: &[u8]) -> bool {
     matches!(bytes, [0x16 | 0x15, 3, ..])
 }
 
-async fn plain(url: &Url) -> Result<Finding, Finding> {
-    let mut stream = connect(url).await?;
+async fn plain(place: &Place<'_>) -> Result<Finding, Finding> {
+    let mut stream = connect(place).await?;
     let mut buf = [0; 256];
     let _ = stream.write_all(PREFACE).await;
-    let answer = match read(&mut stream, &mut buf).await {
+    let answer = match read(&mut stream, &mut buf, place.step).await {
         None => return Ok(Finding::Silent),
         Some(bytes) if is_tls(bytes) => return Ok(Finding::TlsPort),
         Some(bytes) if is_settings(bytes) => return Ok(Finding::Answers),
@@ -103,19 +154,23 @@ async fn plain(url: &Url) -> Result<Finding, Finding> {
     };
     // A TLS server usually just closes on plain text: ask again in its own language. The empty root store
     // makes the handshake fail, but any answer in TLS records is enough.
-    if let Ok(mut hello) = hello(url, bare_config()) {
-        let mut stream = connect(url).await?;
+    if let Ok(mut hello) = hello(place.url, bare_config()) {
+        let mut stream = connect(place).await?;
         let _ = flush(&mut hello, &mut stream).await;
-        if read(&mut stream, &mut buf).await.is_some_and(is_tls) {
+        if read(&mut stream, &mut buf, place.step).await.is_some_and(is_tls) {
             return Ok(Finding::TlsPort);
         }
     }
     Ok(if answer.is_empty() { Finding::Closed } else { Finding::NotEtcd })
 }
 
-async fn with_tls(url: &Url, config: Arc<ClientConfig>) -> Result<Finding, Finding> {
-    let mut stream = connect(url).await?;
-    let mut session = hello(url, config).map_err(Finding::Tls)?;
+async fn with_tls(
+    place: &Place<'_>,
+    config: Arc<ClientConfig>,
+    ends: &mut Option<Timestamp>,
+) -> Result<Finding, Finding> {
+    let mut stream = connect(place).await?;
+    let mut session = hello(place.url, config).map_err(Finding::Tls)?;
     let mut buf = [0; 4096];
     let mut greeted = false;
     loop {
@@ -126,9 +181,9 @@ async fn with_tls(url: &Url, config: Arc<ClientConfig>) -> Result<Finding, Findi
         }
         // A failing write is no reason to stop: the alert that explains it may be waiting to be read.
         let _ = flush(&mut session, &mut stream).await;
-        let mut bytes = match read(&mut stream, &mut buf).await {
+        let mut bytes = match read(&mut stream, &mut buf, place.step).await {
             None => return Ok(Finding::Silent),
-            Some([]) if session.is_handshaking() => return Ok(plain_port_or(url, Finding::Closed).await),
+            Some([]) if session.is_handshaking() => return Ok(plain_port_or(place, Finding::Closed).await),
             Some([]) => return Ok(Finding::Closed),
             Some(bytes) => bytes,
         };
@@ -136,11 +191,15 @@ async fn with_tls(url: &Url, config: Arc<ClientConfig>) -> Result<Finding, Findi
             if session.read_tls(&mut bytes).is_err() {
                 return Ok(Finding::Closed);
             }
-            match session.process_new_packets() {
+            let done = session.process_new_packets();
+            if let (None, Some([shown, ..])) = (&ends, session.peer_certificates()) {
+                *ends = x509::certificate(shown).ok().map(|facts| facts.not_after);
+            }
+            match done {
                 Ok(state) if state.plaintext_bytes_to_read() > 0 => return Ok(Finding::Answers),
                 Ok(_) => {}
                 Err(e @ rustls::Error::InvalidMessage(_)) => {
-                    return Ok(plain_port_or(url, Finding::Tls(e)).await);
+                    return Ok(plain_port_or(place, Finding::Tls(e)).await);
                 }
                 Err(e) => return Ok(Finding::Tls(e)),
             }
@@ -149,11 +208,11 @@ async fn with_tls(url: &Url, config: Arc<ClientConfig>) -> Result<Finding, Findi
 }
 
 /// A plain etcd port answers a TLS greeting with silence, a closed connection or noise, but it knows HTTP/2.
-async fn plain_port_or(url: &Url, otherwise: Finding) -> Finding {
-    let Ok(mut stream) = connect(url).await else { return otherwise };
+async fn plain_port_or(place: &Place<'_>, otherwise: Finding) -> Finding {
+    let Ok(mut stream) = connect(place).await else { return otherwise };
     let mut buf = [0; 256];
     let _ = stream.write_all(PREFACE).await;
-    if read(&mut stream, &mut buf).await.is_some_and(is_settings) { Finding::PlainPort } else { otherwise }
+    if read(&mut stream, &mut buf, place.step).await.is_some_and(is_settings) { Finding::PlainPort } else { otherwise }
 }
 
 fn bare_config() -> Arc<ClientConfig> {

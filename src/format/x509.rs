@@ -46,11 +46,12 @@ pub fn certificates(pem: &[u8]) -> Result<Vec<Facts>, CertificateFault> {
     }
     list.iter()
         .enumerate()
-        .map(|(at, der)| facts(der).map_err(|why| CertificateFault::Der { at: at + 1, why }))
+        .map(|(at, der)| certificate(der).map_err(|why| CertificateFault::Der { at: at + 1, why }))
         .collect()
 }
 
-fn facts(der: &[u8]) -> Result<Facts, String> {
+/// One certificate as TLS shows it; the reason when it cannot be read.
+pub fn certificate(der: &[u8]) -> Result<Facts, String> {
     let certificate = Certificate::from_der(der).map_err(|e| e.to_string())?;
     let body = certificate.tbs_certificate();
     let usage = body.get_extension::<ExtendedKeyUsage>().map_err(|e| e.to_string())?;

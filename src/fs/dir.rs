@@ -228,6 +228,16 @@ impl Dir {
         self.take_place(staged, &parent, leaf, rel)
     }
 
+    /// The same for a secret that one group may read (mode 0640).
+    pub fn replace_for_group(&self, rel: &str, bytes: &[u8], gid: u32) -> Result<()> {
+        let (parent, leaf) = self.parent(rel)?;
+        let staged = self.filled(Staged::named(&parent)?, rel, bytes)?;
+        let failed = |e| os::create_error("set owner and mode of", self.shown(rel), e);
+        fchown(staged.file(), None, Some(gid.into())).map_err(failed)?;
+        fchmod(staged.file(), Mode::S_IRUSR | Mode::S_IWUSR | Mode::S_IRGRP).map_err(failed)?;
+        self.take_place(staged, &parent, leaf, rel)
+    }
+
     fn take_place(&self, staged: Staged, parent: &Dir, leaf: &str, rel: &str) -> Result<()> {
         if let Some(stat) = parent.stat(leaf.as_ref())?
             && stat.kind != Kind::File

@@ -108,12 +108,14 @@ pub enum Probe {
     A3,
     /// The same Lease at resourceVersion=0 must catch up.
     A4,
+    /// A3 padded to 16 KiB: a fact of its own, because the small ones between would say good.
+    A5,
     /// A2 through the balancer.
     V1,
 }
 
 impl Probe {
-    pub const ALL: [Probe; 11] = [
+    pub const ALL: [Probe; 12] = [
         Probe::E1,
         Probe::E2,
         Probe::E3,
@@ -124,8 +126,14 @@ impl Probe {
         Probe::A2,
         Probe::A3,
         Probe::A4,
+        Probe::A5,
         Probe::V1,
     ];
+
+    /// Its place in [`Probe::ALL`].
+    pub fn index(self) -> usize {
+        self as usize
+    }
 }
 
 impl fmt::Display for Probe {
@@ -156,6 +164,45 @@ pub enum Outcome {
     Unknown(String),
 }
 
+/// What etcd's and the apiserver's metrics tell beside the probes; explains, never judges alone.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Gauges {
+    pub at: Mono,
+    /// etcd, 99th percentile of the last minute.
+    #[serde(default)]
+    pub fsync: Option<Duration>,
+    #[serde(default)]
+    pub commit: Option<Duration>,
+    /// Apiserver: LISTs that reach etcd.
+    #[serde(default)]
+    pub lists: Vec<ListRate>,
+}
+
+/// LISTs of one resource.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ListRate {
+    pub resource: String,
+    pub per_second: f64,
+    /// Objects that etcd read for them, each second.
+    pub objects_per_second: f64,
+    /// Only where APF's request dump or an audit log tells.
+    pub client: Option<String>,
+}
+
+/// What somebody announced: until then its silence is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Planned {
+    pub what: Work,
+    pub until: Mono,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Work {
+    Defragmentation,
+    Restart,
+}
+
 /// What a good answer carried.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -163,16 +210,31 @@ pub enum Reading {
     #[default]
     Nothing,
     /// E1, and A1 for the apiserver: seconds since the epoch at which the served certificate ends.
-    Certificate { not_after: i64 },
+    Certificate {
+        not_after: i64,
+    },
     /// E2 to E5.
-    Header { revision: i64, term: u64 },
+    Header {
+        revision: i64,
+        term: u64,
+    },
     /// E4: alarms of the whole cluster, `nospace` or `corrupt`, with the member's id.
-    Alarms { revision: i64, term: u64, alarms: Vec<(String, u64)> },
+    Alarms {
+        revision: i64,
+        term: u64,
+        alarms: Vec<(String, u64)>,
+    },
     Status(Status),
     /// A1: names of the checks that fail; `readyz` and `livez` together.
-    Checks { ready: bool, live: bool, failing: Vec<String> },
+    Checks {
+        ready: bool,
+        live: bool,
+        failing: Vec<String>,
+    },
     /// A2 to A4: the Lease's resourceVersion.
-    Lease { revision: u64 },
+    Lease {
+        revision: u64,
+    },
 }
 
 /// E6.
@@ -218,7 +280,17 @@ pub enum Failure {
     /// The answer came and is an error: HTTP 5xx, or a gRPC status that is about the server.
     Server(String),
     /// A4: still an older resourceVersion than the write gave.
-    Stale { written: u64, seen: u64 },
+    Stale {
+        written: u64,
+        seen: u64,
+    },
+}
+
+impl Failure {
+    /// About certificates: established connections are not touched by it.
+    pub fn is_handshake(&self) -> bool {
+        matches!(self, Failure::Expired | Failure::Tls(_))
+    }
 }
 
 /// Own condition (L1): whether this observer may judge anybody.
@@ -237,10 +309,22 @@ pub struct Observer {
     /// The own client certificate is over.
     pub certificate_expired: bool,
     pub data_dir: Option<DataDir>,
+    /// The own member's process, where it can be seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub process: Option<Process>,
     /// Locked in memory; why not.
     pub locked: Option<String>,
     /// Since then it has been running.
     pub started: Mono,
+}
+
+/// What `/proc` says of the own member's process: it tells a hung disk from lost packets, which look alike by any request.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Process {
+    /// State T: stopped by a signal or a tracer.
+    pub stopped: bool,
+    /// A thread has been in state D (waiting for a disk) at every look since then.
+    pub blocked_since: Option<Mono>,
 }
 
 /// The own member's data directory.

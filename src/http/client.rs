@@ -24,17 +24,24 @@ const LONGEST: usize = 64 << 20;
 #[derive(Debug, Clone)]
 pub struct Client {
     socket: std::path::PathBuf,
+    /// Whose it is.
+    unit: &'static str,
 }
 
 impl Client {
     /// `None` when nobody listens there. `Permission` when this user may not ask, `LockHeld` when nothing answers.
     pub async fn connect(socket: &Path) -> Result<Option<(Client, Daemon)>> {
-        let client = Client { socket: socket.into() };
+        let client = Client { socket: socket.into(), unit: "refloat" };
         match client.get::<Daemon>("/v1/daemon").await {
             Ok(daemon) => Ok(Some((client, daemon))),
             Err(error) if error.code() == Code::MemberGone => Ok(None),
             Err(error) => Err(error),
         }
+    }
+
+    /// Of the health process; asks nothing yet. `MemberGone` from a call: nobody listens there.
+    pub fn of_health(socket: &Path) -> Client {
+        Client { socket: socket.into(), unit: "refloat-health" }
     }
 
     pub async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T> {
@@ -65,7 +72,7 @@ impl Client {
             serde_json::from_slice(&body).map_err(|e| {
                 self.failed(Code::Internal)
                     .because(e)
-                    .remedy("is the daemon of another version? `systemctl restart refloat`")
+                    .remedy(format!("is it of another version? `systemctl restart {}`", self.unit))
             })
         };
         self.within(work).await
@@ -77,7 +84,7 @@ impl Client {
             Err(_) => Err(self
                 .failed(Code::LockHeld)
                 .because(format!("no answer within {} seconds", PATIENCE.as_secs()))
-                .remedy("look at `systemctl status refloat`")),
+                .remedy(format!("look at `systemctl status {}`", self.unit))),
         }
     }
 
@@ -120,15 +127,17 @@ impl Client {
     }
 
     fn failed(&self, code: Code) -> Error {
-        Error::new(code, "ask the daemon at", self.socket.display().to_string())
+        let whom = if self.unit == "refloat" { "ask the daemon at" } else { "ask the health process at" };
+        Error::new(code, whom, self.socket.display().to_string())
     }
 
     fn not_connected(&self, cause: std::io::Error) -> Error {
         use std::io::ErrorKind::*;
         match cause.kind() {
-            NotFound | ConnectionRefused => {
-                self.failed(Code::MemberGone).because(cause).remedy("start it: `systemctl start refloat`")
-            }
+            NotFound | ConnectionRefused => self
+                .failed(Code::MemberGone)
+                .because(cause)
+                .remedy(format!("start it: `systemctl start {}`", self.unit)),
             PermissionDenied => {
                 self.failed(Code::Permission).because(cause).remedy("be root, or in the group of its runtime directory")
             }
@@ -166,7 +175,7 @@ impl Follow {
                         .client
                         .failed(Code::Interrupted)
                         .because(e)
-                        .remedy("the daemon has ended; see `systemctl status refloat`"));
+                        .remedy(format!("it has ended; see `systemctl status {}`", self.client.unit)));
                 }
                 None if self.buffer.is_empty() => return Ok(None),
                 None => return Err(self.client.failed(Code::Interrupted).because("its answer ends in the middle")),

@@ -12,6 +12,7 @@ use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::Semaphore;
 
 use super::api::ErrorBody;
 use super::server::Peer;
@@ -21,6 +22,8 @@ use crate::error::{Code, Error};
 /// At once, of each user; root and the daemon's own user do more, for instance wait for many jobs.
 const OF_ONE: usize = 32;
 const OF_OWNERS: usize = 256;
+/// That are told so at the same time.
+const REFUSALS: usize = 16;
 /// A request's head takes no longer, nor does a connection that is kept say nothing for longer.
 const HEAD: Duration = Duration::from_secs(10);
 /// Descriptors or memory are short: they may be there again soon.
@@ -62,14 +65,14 @@ impl Drop for Held {
 /// Accepts for ever.
 pub(super) async fn accept(listener: UnixListener, router: Router) {
     let open = Open::default();
+    let refusals = Arc::new(Semaphore::new(REFUSALS));
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {
                 let peer = Peer::of(&stream);
                 match open.take(peer) {
                     Some(held) => drop(tokio::spawn(serve(stream, peer, router.clone(), held))),
-                    // A fresh socket has room for it.
-                    None => drop(stream.try_write(&too_many())),
+                    None => drop(tokio::spawn(refuse(stream, refusals.clone()))),
                 }
             }
             Err(error) => {
@@ -77,6 +80,18 @@ pub(super) async fn accept(listener: UnixListener, router: Router) {
                 tokio::time::sleep(REST).await;
             }
         }
+    }
+}
+
+/// Tells it why, once it has asked: an answer that comes before the question is taken for nonsense. Where many are to be
+/// told at once, some find the connection closed.
+async fn refuse(stream: UnixStream, refusals: Arc<Semaphore>) {
+    let Ok(_permit) = refusals.try_acquire() else { return };
+    if let Ok(Ok(())) = tokio::time::timeout(REST, stream.readable()).await {
+        // What is read is not looked at; unread, it would make the end of this connection a reset.
+        let _ = stream.try_read(&mut [0; 8 << 10]);
+        // A fresh socket has room for it.
+        let _ = stream.try_write(&too_many());
     }
 }
 

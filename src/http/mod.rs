@@ -12,13 +12,19 @@
 //! | `DELETE /v1/jobs/ID` | cancels it |
 //! | `GET /v1/schedules` | [`Schedule`](crate::status::Schedule)s |
 //! | `POST /v1/schedules/NAME/pause`, `/resume` | [`api::Pause`] |
+//!
+//! The health process has a socket of its own, see [`serve_health`].
+//! Apart from all that, [`answer`] is what balancers ask, in a process of its own.
 
+pub mod answer;
 pub mod api;
 pub mod client;
 mod connections;
 mod follow;
+mod health;
 mod server;
 
+pub use health::{HEALTH_SOCKET, QUIET, serve_health};
 pub use server::{App, bind, serve};
 
 /// In the runtime directory.

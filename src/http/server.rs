@@ -80,6 +80,12 @@ pub async fn bind(path: &FilePath) -> Result<UnixListener> {
     let failed = |e: std::io::Error| {
         Error::new(Code::CannotCreate, "listen on", &*on).because(e).remedy("see [paths] runtime; is it writable?")
     };
+    // The kernel's limit of a socket's name, with the zero behind it.
+    if path.as_os_str().len() >= 108 {
+        return Err(Error::new(Code::Config, "listen on", &*on)
+            .because("a socket's path has at most 107 bytes")
+            .remedy("name a shorter directory as [paths] runtime"));
+    }
     match UnixListener::bind(path) {
         Ok(listener) => Ok(listener),
         Err(e) if e.kind() == std::io::ErrorKind::AddrInUse => {
@@ -123,6 +129,7 @@ pub async fn serve(listener: UnixListener, app: App, cancel: CancellationToken) 
         .route("/v1/schedules/{name}/resume", post(resume))
         .fallback(|| async { answer::<()>(Err(Error::new(Code::NotFound, "find what was asked for", ""))) })
         .layer(axum::extract::DefaultBodyLimit::max(BODY))
+        .layer(axum::middleware::map_response(in_our_words))
         .with_state(app);
     tokio::select! {
         () = accept(listener, router) => {}
@@ -130,7 +137,20 @@ pub async fn serve(listener: UnixListener, app: App, cancel: CancellationToken) 
     }
 }
 
-fn answer<T: Serialize>(result: Result<T>) -> Response {
+/// What the framework refuses by itself (a method, a body that is too long, a path that is no text) gets the same body as
+/// all other errors.
+async fn in_our_words(response: Response) -> Response {
+    let status = response.status();
+    let is_ours = response.headers().get(header::CONTENT_TYPE).is_some_and(|kind| kind == "application/json");
+    if is_ours || !(status.is_client_error() || status.is_server_error()) {
+        return response;
+    }
+    let error = Error::new(Code::Usage, "understand the request", "").because(status.to_string());
+    let body = serde_json::to_vec(&ErrorBody { schema: 1, error: Failure::from(&error) }).unwrap_or_default();
+    (status, [(header::CONTENT_TYPE, "application/json")], body).into_response()
+}
+
+pub(super) fn answer<T: Serialize>(result: Result<T>) -> Response {
     let (status, body) = match &result {
         Ok(document) => (StatusCode::OK, serde_json::to_vec(document)),
         Err(error) => {
@@ -150,7 +170,7 @@ fn answer<T: Serialize>(result: Result<T>) -> Response {
     }
 }
 
-fn lines(body: Body) -> Response {
+pub(super) fn lines(body: Body) -> Response {
     ([(header::CONTENT_TYPE, "application/jsonl")], body).into_response()
 }
 
@@ -233,6 +253,7 @@ fn check(task: &Task, settings: &Settings) -> Result<()> {
         Task::Snapshot { stores, .. } => stores.iter().find(|name| !known(name)).cloned(),
         Task::Verify { store, .. } => store.clone().filter(|name| !known(name)),
         Task::Prune { store } => Some(store.clone()).filter(|name| !known(name)),
+        Task::Defrag { .. } => None,
     };
     match unknown {
         None => Ok(()),

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use super::node::{Node, Place};
 use super::plan::{Action, Plan};
 use super::text::Fragment;
-use super::{CERTS, CERTS_DROP_IN, FRAGMENT, SERVICE, SERVICE_DROP_IN, text};
-use crate::config::Settings;
+use super::units::{self, ANSWER, ANSWER_HTTP, CERTS, SERVICE, Unit};
+use super::{FRAGMENT, text};
+use crate::config::{FenceMode, FenceSettings, Settings};
 use crate::error::Result;
 
 /// Everybody may read configuration; state and stores hold every secret of a cluster.
@@ -15,13 +16,18 @@ const PRIVATE: u32 = 0o700;
 
 pub fn decide(fragment: &Fragment, settings: &Settings, node: &Node) -> Result<Plan> {
     let mut plan = Plan { kept: fragment.kept.clone(), ..Plan::default() };
-    let files = [
-        (FRAGMENT, node.fragment.as_ref(), fragment.has_keys.then(|| fragment.text.clone())),
-        (SERVICE_DROP_IN, node.service.as_ref(), text::service(&fragment.credentials, settings)?),
-        (CERTS_DROP_IN, node.certs.as_ref(), text::certs(&fragment.credentials)?),
+    let standard = FenceSettings::default();
+    let fence = &settings.fence;
+    let drop_ins = [
+        (SERVICE, text::service(&fragment.credentials, settings)?),
+        (CERTS, text::certs(&fragment.credentials)?),
+        (ANSWER, text::socket(fence.agent_check, standard.agent_check)),
+        (ANSWER_HTTP, text::socket(fence.http, standard.http)),
     ];
+    let drop_ins = drop_ins.into_iter().map(|(unit, text)| (unit.drop_in, node.drop_ins.get(unit.name), text));
+    let config = (FRAGMENT, node.fragment.as_ref(), fragment.has_keys.then(|| fragment.text.clone()));
     let mut written: Vec<&str> = Vec::new();
-    for (path, before, wanted) in files {
+    for (path, before, wanted) in [config].into_iter().chain(drop_ins) {
         // A file that was needed before and is not any more stays, and says nothing.
         let wanted = match (wanted, before) {
             (Some(text), _) => text,
@@ -39,7 +45,8 @@ pub fn decide(fragment: &Fragment, settings: &Settings, node: &Node) -> Result<P
         written.push(path);
     }
     directories(&mut plan, node);
-    units(&mut plan, node, &written);
+    let answers = settings.fence.mode != FenceMode::Off;
+    start(&mut plan, node, &written, |unit| answers || ![&ANSWER, &ANSWER_HTTP].contains(&unit));
     Ok(plan)
 }
 
@@ -81,27 +88,28 @@ fn refusal(place: &Place, made: &[PathBuf]) -> Option<String> {
     (!place.parent_there && !parent_made).then(|| format!("{parent} is missing as well"))
 }
 
-fn units(plan: &mut Plan, node: &Node, written: &[&str]) {
-    if node.installed.len() < 2 {
-        let missing = [SERVICE, CERTS].into_iter().filter(|unit| !node.installed.contains(unit));
-        let missing = missing.collect::<Vec<_>>().join(" and ");
-        plan.warnings
-            .push(format!("{missing}: not installed, so nothing is started; install the package, then run this again"));
-        return;
+/// `wanted`: whether a unit is to run at all.
+fn start(plan: &mut Plan, node: &Node, written: &[&str], wanted: impl Fn(&Unit) -> bool) {
+    let all = units::ALL.into_iter().filter(|unit| wanted(unit));
+    let (there, missing): (Vec<&Unit>, Vec<&Unit>) = all.partition(|unit| node.installed.contains(&unit.name));
+    if !missing.is_empty() {
+        let names: Vec<&str> = missing.iter().map(|unit| unit.name).collect();
+        plan.warnings.push(format!(
+            "{}: not installed, so not started; install the package, then run this again",
+            names.join(", ")
+        ));
     }
-    let drop_ins = [SERVICE_DROP_IN, CERTS_DROP_IN];
     let new: Vec<String> =
-        [SERVICE, CERTS].iter().filter(|unit| !node.enabled.contains(unit)).map(ToString::to_string).collect();
-    let touched = |unit: &str, files: &[&str]| {
-        new.iter().any(|name| name == unit) || written.iter().any(|path| files.contains(path))
+        there.iter().filter(|unit| !node.enabled.contains(&unit.name)).map(|unit| unit.name.to_string()).collect();
+    let touched = |unit: &&&Unit| {
+        new.iter().any(|name| name == unit.name)
+            || written.contains(&unit.drop_in)
+            || (unit.configured && written.contains(&FRAGMENT))
     };
-    let restart: Vec<Action> = [(SERVICE, &[FRAGMENT, SERVICE_DROP_IN][..]), (CERTS, &[CERTS_DROP_IN][..])]
-        .into_iter()
-        .filter(|(unit, files)| touched(unit, files))
-        .map(|(unit, _)| Action::Restart { unit: unit.into() })
-        .collect();
+    let restart: Vec<Action> =
+        there.iter().filter(touched).map(|unit| Action::Restart { unit: unit.name.into() }).collect();
     // After a run that could not reach systemd the drop-ins are there, and systemd has not read them.
-    let unread = !new.is_empty() || written.iter().any(|path| drop_ins.contains(path));
+    let unread = !new.is_empty() || there.iter().any(|unit| written.contains(&unit.drop_in));
     if !new.is_empty() {
         plan.actions.push(Action::Enable { units: new });
     }

@@ -7,14 +7,17 @@
 //!
 //! | step | file |
 //! |---|---|
+//! | which units | [`units`] |
 //! | what is there now: files, directories, units, mounts | [`node`] |
 //! | the texts: configuration and drop-ins, with every value escaped | [`text`], [`escape`] |
 //! | what is to be done | [`plan`], [`decide`](mod@decide) |
 //! | do certificate, key and authority fit, does the member answer | [`check`] |
+//! | the identity in Kubernetes | [`cluster`] |
 //! | doing it | [`act`](mod@act), [`services`] |
 
 pub mod act;
 pub mod check;
+pub mod cluster;
 mod decide;
 pub mod escape;
 pub mod node;
@@ -22,6 +25,7 @@ pub mod plan;
 mod prepare;
 pub mod services;
 pub mod text;
+pub mod units;
 
 pub use check::Check;
 pub use plan::{Action, Kept, Plan};
@@ -29,10 +33,3 @@ pub use prepare::{Prepared, prepare};
 
 /// Below the root; also what messages name.
 pub const FRAGMENT: &str = "/etc/refloat/conf.d/10-discovered.toml";
-/// Credentials and stores of the service.
-pub const SERVICE_DROP_IN: &str = "/etc/systemd/system/refloat.service.d/10-setup.conf";
-/// The certificate files that are watched.
-pub const CERTS_DROP_IN: &str = "/etc/systemd/system/refloat-certs.path.d/10-setup.conf";
-
-pub const SERVICE: &str = "refloat.service";
-pub const CERTS: &str = "refloat-certs.path";

@@ -1,11 +1,12 @@
 //! What is on this node now, as far as it decides what is to be done.
 
+use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use nix::unistd::User;
 
-use super::{CERTS, CERTS_DROP_IN, FRAGMENT, SERVICE, SERVICE_DROP_IN};
+use super::{FRAGMENT, units};
 use crate::config::Settings;
 use crate::error::{Code, Error, Result};
 use crate::host::user::Owner;
@@ -15,7 +16,7 @@ const USER: &str = "refloat";
 /// Where packages and administrators put units.
 const UNITS: [&str; 4] =
     ["etc/systemd/system", "usr/local/lib/systemd/system", "usr/lib/systemd/system", "lib/systemd/system"];
-const WANTS: &str = "etc/systemd/system/multi-user.target.wants";
+const WANTS: &str = "etc/systemd/system";
 /// More than any of our own files.
 const LIMIT: u64 = 1 << 20;
 
@@ -33,9 +34,9 @@ pub struct Place {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Node {
     pub fragment: Option<String>,
-    pub service: Option<String>,
-    pub certs: Option<String>,
-    /// Folders of those three that are missing.
+    /// What is in them, by unit.
+    pub drop_ins: BTreeMap<&'static str, String>,
+    /// Folders of all those that are missing.
     pub missing_folders: Vec<PathBuf>,
     /// Who is to own state and stores: the owner of the state directory, else the package's user.
     pub owner: Option<Owner>,
@@ -58,7 +59,7 @@ impl Node {
             parent_there: path.parent().is_some_and(|parent| below(root, parent).is_dir()),
             unmounted: mounts.unmounted(path),
         };
-        let folders = [FRAGMENT, SERVICE_DROP_IN, CERTS_DROP_IN].map(Path::new);
+        let folders = [FRAGMENT].into_iter().chain(units::ALL.map(|unit| unit.drop_in)).map(Path::new);
         let mut missing_folders: Vec<PathBuf> = Vec::new();
         for file in folders {
             // From the top: each level is made by itself.
@@ -71,18 +72,25 @@ impl Node {
                 }
             }
         }
-        let installed = |unit: &&str| UNITS.iter().any(|place| root.join(place).join(unit).exists());
-        let enabled = |unit: &&str| root.join(WANTS).join(unit).symlink_metadata().is_ok();
+        let mut drop_ins = BTreeMap::new();
+        for unit in units::ALL {
+            if let Some(text) = text(root, unit.drop_in)? {
+                drop_ins.insert(unit.name, text);
+            }
+        }
+        let installed = |unit: &&units::Unit| UNITS.iter().any(|place| root.join(place).join(unit.name).exists());
+        let enabled =
+            |unit: &&units::Unit| root.join(WANTS).join(unit.wants).join(unit.name).symlink_metadata().is_ok();
+        let names = |list: Vec<&units::Unit>| list.into_iter().map(|unit| unit.name).collect();
         Ok(Node {
             fragment: text(root, FRAGMENT)?,
-            service: text(root, SERVICE_DROP_IN)?,
-            certs: text(root, CERTS_DROP_IN)?,
+            drop_ins,
             missing_folders,
             owner: owner(&below(root, &settings.paths.state))?,
             state: Some(place(&settings.paths.state)),
             stores: settings.stores.iter().map(|store| (store.name.clone(), place(&store.path))).collect(),
-            installed: [SERVICE, CERTS].into_iter().filter(installed).collect(),
-            enabled: [SERVICE, CERTS].into_iter().filter(enabled).collect(),
+            installed: names(units::ALL.into_iter().filter(installed).collect()),
+            enabled: names(units::ALL.into_iter().filter(enabled).collect()),
         })
     }
 }

@@ -7,7 +7,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::plan::Action;
-use super::{CERTS, SERVICE};
+use super::units;
 use crate::error::{Error, Result};
 use crate::host::control::Control;
 use crate::host::units::{UnitReport, watch};
@@ -52,11 +52,12 @@ async fn one(control: &Control, action: &Action) -> Result<()> {
 
 /// Those of our units that are not up; none where systemd cannot be asked.
 pub async fn down() -> Vec<String> {
+    let names = units::ALL.map(|unit| unit.name);
     let (sender, mut reports) = mpsc::channel(2);
     let stop = CancellationToken::new();
-    let units = [SERVICE, CERTS].map(String::from).to_vec();
+    let units = names.map(String::from).to_vec();
     let watching = tokio::spawn(watch(units, None, sender, stop.clone()));
-    let mut open: BTreeSet<&str> = [SERVICE, CERTS].into();
+    let mut open: BTreeSet<&str> = names.into();
     let mut found = Vec::new();
     let asked = async {
         while !open.is_empty() {

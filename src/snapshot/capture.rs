@@ -10,7 +10,7 @@ use std::future::Future;
 use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use jiff::Timestamp;
@@ -68,7 +68,7 @@ pub(super) struct Sunk {
 pub async fn capture(
     member: &Member,
     store: &Arc<LocalStore>,
-    limits: StreamLimits,
+    (limits, rate): (StreamLimits, Option<u64>),
     expected: u64,
     progress: &Arc<dyn Progress>,
     cancel: &CancellationToken,
@@ -80,7 +80,9 @@ pub async fn capture(
     let started = Timestamp::now();
     let (own, progress, cancel, sinking) = (member.clone(), progress.clone(), cancel.clone(), sink.watch());
     let streamed = tokio::task::spawn_blocking(move || {
-        on_this_thread(async move { stream(&own, limits, expected, (sender, sinking), &*progress, &cancel).await })
+        on_this_thread(
+            async move { stream(&own, (limits, rate), expected, (sender, sinking), &*progress, &cancel).await },
+        )
     });
     let streamed = streamed.await.map_err(|e| Error::new(Code::Internal, "stream snapshot", "").because(e))?;
     let sunk = aside("write snapshot", move || sink.wait()).await;
@@ -122,7 +124,7 @@ fn on_this_thread<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
 
 async fn stream(
     member: &Member,
-    limits: StreamLimits,
+    (limits, rate): (StreamLimits, Option<u64>),
     expected: u64,
     (sender, sinking): (mpsc::Sender<Batch>, Watch),
     progress: &dyn Progress,
@@ -144,6 +146,7 @@ async fn stream(
         opened = start(member, limits) => opened?,
         () = cancel.cancelled() => return Err(canceled()),
     };
+    let begun = Instant::now();
     // One message for many blobs: waking the other side for each costs more than what it then does.
     let mut batch = Batch::with_capacity(BATCH);
     loop {
@@ -157,11 +160,24 @@ async fn stream(
             let total = stream.remaining().map_or(expected, |left| stream.received() + left);
             progress.bytes(stream.received(), Some(total.max(stream.received())), "B");
             hand_on(std::mem::replace(&mut batch, Batch::with_capacity(BATCH))).await?;
+            let ahead = rate.map_or(Duration::ZERO, |rate| ahead(rate, stream.received(), begun.elapsed()));
+            if !ahead.is_zero() {
+                tokio::select! {
+                    () = tokio::time::sleep(ahead) => {}
+                    () = cancel.cancelled() => return Err(canceled()),
+                }
+            }
         }
     }
     hand_on(batch).await?;
     progress.bytes(stream.received(), Some(stream.received()), "B");
     Ok((stream.version().map(String::from), stream.received()))
+}
+
+/// By how much a stream is ahead of its rate. One that fell behind catches up.
+fn ahead(rate: u64, received: u64, since: Duration) -> Duration {
+    let due = Duration::try_from_secs_f64(received as f64 / rate as f64).unwrap_or_default();
+    due.saturating_sub(since)
 }
 
 async fn start(member: &Member, limits: StreamLimits) -> Result<SnapshotStream> {
@@ -271,5 +287,26 @@ impl Write for Flusher {
 
     fn flush(&mut self) -> std::io::Result<()> {
         self.file.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stream_waits_until_its_bytes_are_due() {
+        let second = Duration::from_secs(1);
+        for (rate, received, since, wait) in [
+            (10, 10, Duration::ZERO, second),
+            (10, 25, second, Duration::from_millis(1500)),
+            (10, 10, second, Duration::ZERO),
+            (10, 0, Duration::ZERO, Duration::ZERO),
+            // Behind: no debt is kept, and no figure overflows.
+            (10, 10, second * 60, Duration::ZERO),
+            (u64::MAX, u64::MAX, Duration::ZERO, second),
+        ] {
+            assert_eq!(ahead(rate, received, since), wait, "{rate} {received} {since:?}");
+        }
     }
 }

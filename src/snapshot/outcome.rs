@@ -18,6 +18,8 @@ pub struct TakeRequest {
     pub stores: Vec<String>,
     /// Stop after the preflight.
     pub dry_run: bool,
+    /// Bytes of the database a second; `None`: as fast as the member sends them.
+    pub rate: Option<u64>,
     /// Credentials that were read before; `None`: they are read from the files that the settings name.
     pub access: Option<Access>,
 }

@@ -90,7 +90,8 @@ pub async fn take(
     let limits = StreamLimits::new(settings.snapshot.stall_timeout, deadline);
     let (home, captured, (object, judgement)) = loop {
         let home = stores.home()?;
-        let captured = capture(&fit.member, &home.store, limits, fit.status.db_size, &progress, cancel).await;
+        let captured =
+            capture(&fit.member, &home.store, (limits, request.rate), fit.status.db_size, &progress, cancel).await;
         let judged = match captured {
             Ok(captured) => {
                 crash::point!("take::streamed");

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::health::HealthWord;
 use super::jobs::Job;
 use crate::engine::failure::Failure;
 
@@ -31,9 +32,10 @@ pub struct Status {
     /// Comes with the change log.
     pub holes: Vec<()>,
     pub stores: Vec<Store>,
-    /// Come with health and restore.
+    /// Comes with restore.
     pub restore_ready: Option<()>,
-    pub health: Option<()>,
+    /// `None`: it is switched off, or was not asked yet.
+    pub health: Option<HealthWord>,
     pub fence: Option<()>,
     pub schedules: Vec<Schedule>,
     pub troubles: Vec<Trouble>,

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
+use super::health::HealthWord;
 use crate::engine::failure::Failure;
 use crate::host::units::UnitFacts;
 
@@ -13,6 +14,8 @@ pub struct Facts {
     pub member: Option<MemberFact>,
     /// Of etcd, kubelet and the container runtime, where systemd was asked.
     pub units: BTreeMap<String, UnitFacts>,
+    /// What the health process said last; `None` until it was asked.
+    pub health: Option<HealthWord>,
     /// Why systemd cannot be asked.
     pub no_bus: Option<String>,
 }

@@ -2,10 +2,11 @@
 //!
 //! In: the engine's last [`Turn`](crate::engine::command::Turn), the facts that watchers gather, and the time. Out:
 //! [`Status`], a document. The command line, `STATUS=` of systemd and the control interface all show this value, so
-//! they cannot differ.
+//! they cannot differ. [`health`] is what the health process says, in full and in short.
 
 mod document;
 mod facts;
+pub mod health;
 mod jobs;
 mod render;
 mod summary;

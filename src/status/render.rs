@@ -54,7 +54,7 @@ pub fn render(turn: &Turn, facts: &Facts, settings: &Settings, now: Timestamp) -
         holes: Vec::new(),
         stores,
         restore_ready: None,
-        health: None,
+        health: facts.health.clone(),
         fence: None,
         schedules: vec![schedule(turn, settings, now)],
         troubles: troubles(turn, facts),

@@ -81,7 +81,7 @@ pub fn soak() -> bool {
 }
 
 /// A program of another product that `prepare` makes, such as `haproxy-2.6/haproxy`.
-pub(super) fn product(path: &str) -> PathBuf {
+pub fn product(path: &str) -> PathBuf {
     demand(directory().join(path))
 }
 

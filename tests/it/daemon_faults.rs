@@ -189,3 +189,69 @@ fn a_frozen_state_directory_is_said_and_thaws() {
         .status_when("it goes on", |s| s["ledger"]["state"] == "good" && s["stores"][0]["snapshots"].as_u64() > before);
     daemon.stop();
 }
+
+/// One request over a connection of its own; the whole answer.
+fn raw(daemon: &Daemon<'_>, request: &str) -> String {
+    use std::io::{Read, Write};
+    let mut stream = std::os::unix::net::UnixStream::connect(daemon.socket()).expect("connect");
+    stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a limit");
+    stream.write_all(request.as_bytes()).expect("ask");
+    let mut answer = Vec::new();
+    // A connection that is cut after its answer still gave one.
+    let _ = stream.read_to_end(&mut answer);
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+#[test]
+fn whatever_is_refused_on_the_socket_says_why_as_a_document() {
+    let refloat = Refloat::new("http://127.0.0.1:1").config("[snapshot]\nschedule = \"0 0 1 1 *\"\n");
+    let daemon = Daemon::start(&refloat);
+    let long = "x".repeat(70 << 10);
+    for (request, status) in [
+        ("GET /v1/nothing HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n".to_string(), 404),
+        ("PUT /v1/jobs HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n".to_string(), 405),
+        ("GET /v1/jobs/%ff HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n".to_string(), 400),
+        (
+            format!(
+                "POST /v1/jobs HTTP/1.1\r\nhost: a\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{long}",
+                long.len()
+            ),
+            413,
+        ),
+    ] {
+        let answer = raw(&daemon, &request);
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap_or_else(|| panic!("{answer:?}"));
+        assert!(head.starts_with(&format!("HTTP/1.1 {status}")), "{head}");
+        let body: Value = serde_json::from_str(body).unwrap_or_else(|e| panic!("{e}: {body:?}"));
+        assert!(body["schema"] == 1 && body["error"]["code"].is_string(), "{body}");
+    }
+    // More connections than one user may hold: the one too many is told so, by the command as well.
+    let socket = daemon.socket();
+    let held: Vec<_> = (0..256).map(|_| std::os::unix::net::UnixStream::connect(&socket).expect("connect")).collect();
+    let refused = refloat.run(&["status"]);
+    assert!(refused.stderr.contains("holds as many as one may"), "{}", refused.stderr);
+    drop(held);
+    daemon.status_when("it answers again", |s| s["schema"] == 1);
+}
+
+#[test]
+fn a_store_that_leaves_the_configuration_leaves_the_status_and_comes_back() {
+    let cluster = Cluster::start(Line::V36);
+    let refloat = Refloat::new(cluster.node(0)).config("[snapshot]\nschedule = \"0 0 1 1 *\"\n");
+    let alone = std::fs::read_to_string(refloat.config_file()).expect("read it");
+    let second = refloat.store().with_file_name("second");
+    std::fs::create_dir(&second).expect("make it");
+    let both = format!("{alone}\n[[store]]\nname = \"second\"\nurl = \"file://{}\"\n", second.display());
+    std::fs::write(refloat.config_file(), &both).expect("write it");
+    refloat.run(&["store", "init", "second"]).ok();
+    let daemon = Daemon::start(&refloat);
+    let names = |s: &Value| s["stores"].as_array().map_or(0, Vec::len);
+    daemon.status_when("both are there", |s| names(s) == 2);
+    std::fs::write(refloat.config_file(), &alone).expect("write it");
+    hup(&daemon);
+    daemon.status_when("one is there", |s| names(s) == 1 && s["recovery_point"]["by_store"]["second"].is_null());
+    std::fs::write(refloat.config_file(), &both).expect("write it");
+    hup(&daemon);
+    daemon.status_when("both are there again", |s| names(s) == 2 && s["stores"][1]["state"] == "good");
+    daemon.stop();
+}

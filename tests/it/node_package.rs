@@ -12,7 +12,14 @@ fn a_bare_install_starts_nothing_and_a_purge_leaves_nothing() {
     let node = SystemdNode::boot("cp1");
     let said = node.install(&packages.deb);
     assert!(!said.to_lowercase().contains("warn") && !said.to_lowercase().contains("fail"), "{said}");
-    for unit in ["refloat.service", "refloat-certs.path", "refloat-certs.service"] {
+    for unit in [
+        "refloat.service",
+        "refloat-certs.path",
+        "refloat-certs.service",
+        "refloat-answer.socket",
+        "refloat-answer-http.socket",
+        "refloat-answer.service",
+    ] {
         let enabled = node.run(&["systemctl", "is-enabled", unit]).stdout;
         assert!(["disabled", "static"].contains(&enabled.trim()), "{unit} is {enabled}");
         assert_eq!(node.property(unit, "ActiveState"), "inactive", "{unit}");

@@ -14,10 +14,13 @@ const FRAGMENT: &str = "etc/refloat/conf.d/10-discovered.toml";
 const SERVICE: &str = "etc/systemd/system/refloat.service.d/10-setup.conf";
 const CERTS: &str = "etc/systemd/system/refloat-certs.path.d/10-setup.conf";
 
+const UNITS: [&str; 4] =
+    ["refloat.service", "refloat-certs.path", "refloat-answer.socket", "refloat-answer-http.socket"];
+
 /// With the units that the package brings, and a state directory of its user.
 fn installed(tree: &str) -> Node {
     let node = Node::new(tree);
-    for unit in ["refloat.service", "refloat-certs.path"] {
+    for unit in UNITS {
         node.write(&format!("usr/lib/systemd/system/{unit}"), "[Unit]\n");
     }
     let state = node.at("var/lib/refloat");
@@ -98,8 +101,9 @@ fn every_layout_becomes_configuration_that_is_valid_and_the_same_again() {
         assert_eq!((store.mode() & 0o7777, store.uid()), (0o700, 65534), "{tree}");
 
         // systemd is not asked for another root; what it would have done shows that the units are now enabled.
-        for unit in ["refloat.service", "refloat-certs.path"] {
-            node.write(&format!("etc/systemd/system/multi-user.target.wants/{unit}"), "");
+        for unit in UNITS {
+            let target = if unit.ends_with(".socket") { "sockets" } else { "multi-user" };
+            node.write(&format!("etc/systemd/system/{target}.target.wants/{unit}"), "");
         }
         let after = picture(&node);
         let again = setup(&node);
@@ -276,7 +280,11 @@ fn what_would_not_work_is_told_and_stops_nothing() {
     // Without the package nothing is started, and that is said.
     let node = Node::new("kubeadm");
     let done = setup(&node);
-    said(&done, "warnings", "refloat.service and refloat-certs.path: not installed");
+    said(
+        &done,
+        "warnings",
+        "refloat.service, refloat-certs.path, refloat-answer.socket, refloat-answer-http.socket: not installed",
+    );
     assert!(!done["changes"].to_string().contains("systemctl"), "{done}");
 }
 

@@ -91,6 +91,8 @@ async fn take_here(args: TakeArgs, names: Vec<String>, context: &Context) -> Res
         no_wait: args.no_wait,
         stores: names,
         dry_run: args.dry_run,
+        // Somebody waits for it.
+        rate: None,
         access: Some(access),
     };
     let made = take_snapshot(settings, &request, context.progress.clone(), &context.cancel).await?;

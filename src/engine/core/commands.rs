@@ -48,8 +48,9 @@ impl<W: Works> Engine<W> {
                 match settings {
                     Ok((settings, files)) => {
                         self.timetable = timetable(&settings, now);
+                        let stores = Some(settings.stores.iter().map(|store| store.name.clone()).collect());
                         self.parts.settings = settings;
-                        self.put(Event::Configured { files }, now);
+                        self.put(Event::Configured { files, stores }, now);
                         if self.survey != Survey::First {
                             self.begin_survey();
                         }

@@ -1,5 +1,6 @@
 //! What jobs do in earnest: the same code as the commands, with the settings of the daemon.
 
+mod defrag;
 mod prune;
 mod snapshot;
 mod survey;
@@ -37,6 +38,7 @@ impl Works for Real {
             Task::Verify { subject, store } => {
                 Ok(verify::run(settings, subject, store.as_deref(), &*progress, cancel)?)
             }
+            Task::Defrag { anyway } => Ok(defrag::run(settings, *anyway, &*progress, cancel)?),
             Task::Prune { store } => Ok(prune::run(settings, store, &*progress, cancel)?),
         }
     }

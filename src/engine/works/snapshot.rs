@@ -23,7 +23,8 @@ pub fn run(
     cancel: &CancellationToken,
 ) -> Result<Outcome, Undone> {
     let begun = Instant::now();
-    let request = TakeRequest { member, tags, stores, no_wait: false, dry_run: false, access: None };
+    let rate = settings.snapshot.rate;
+    let request = TakeRequest { member, tags, stores, no_wait: false, dry_run: false, rate, access: None };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|e| Error::new(Code::Internal, "start an executor", "").because(e))?;
     let made = runtime.block_on(take(settings, &request, progress, cancel));

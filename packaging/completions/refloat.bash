@@ -40,6 +40,9 @@ _refloat() {
             refloat,fence)
                 cmd="refloat__subcmd__fence"
                 ;;
+            refloat,health)
+                cmd="refloat__subcmd__health"
+                ;;
             refloat,jobs)
                 cmd="refloat__subcmd__jobs"
                 ;;
@@ -93,6 +96,9 @@ _refloat() {
                 ;;
             refloat__subcmd__fence,status)
                 cmd="refloat__subcmd__fence__subcmd__status"
+                ;;
+            refloat__subcmd__health,daemon)
+                cmd="refloat__subcmd__health__subcmd__daemon"
                 ;;
             refloat__subcmd__jobs,cancel)
                 cmd="refloat__subcmd__jobs__subcmd__cancel"
@@ -164,7 +170,7 @@ _refloat() {
 
     case "${cmd}" in
         refloat)
-            opts="-o -q -v -h -V --output --config --store --quiet --verbose --no-color --progress --help --version status snapshot prune defrag jobs schedule store db discover setup config daemon fence answer completions"
+            opts="-o -q -v -h -V --output --config --store --quiet --verbose --no-color --progress --help --version status health snapshot prune defrag jobs schedule store db discover setup config daemon fence answer completions"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -858,6 +864,74 @@ _refloat() {
             return 0
             ;;
         refloat__subcmd__fence__subcmd__status)
+            opts="-o -q -v -h --output --config --store --quiet --verbose --no-color --progress --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --output)
+                    COMPREPLY=($(compgen -W "table json jsonl" -- "${cur}"))
+                    return 0
+                    ;;
+                -o)
+                    COMPREPLY=($(compgen -W "table json jsonl" -- "${cur}"))
+                    return 0
+                    ;;
+                --config)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --store)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --progress)
+                    COMPREPLY=($(compgen -W "auto none jsonl" -- "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        refloat__subcmd__health)
+            opts="-o -q -v -h --watch --once --output --config --store --quiet --verbose --no-color --progress --help daemon"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --output)
+                    COMPREPLY=($(compgen -W "table json jsonl" -- "${cur}"))
+                    return 0
+                    ;;
+                -o)
+                    COMPREPLY=($(compgen -W "table json jsonl" -- "${cur}"))
+                    return 0
+                    ;;
+                --config)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --store)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --progress)
+                    COMPREPLY=($(compgen -W "auto none jsonl" -- "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        refloat__subcmd__health__subcmd__daemon)
             opts="-o -q -v -h --output --config --store --quiet --verbose --no-color --progress --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )

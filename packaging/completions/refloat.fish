@@ -38,6 +38,7 @@ complete -c refloat -n "__fish_refloat_needs_command" -l no-color -d 'No colours
 complete -c refloat -n "__fish_refloat_needs_command" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c refloat -n "__fish_refloat_needs_command" -s V -l version -d 'Print version'
 complete -c refloat -n "__fish_refloat_needs_command" -f -a "status" -d 'What would be lost now, what runs, what waits, what comes next'
+complete -c refloat -n "__fish_refloat_needs_command" -f -a "health" -d 'Whether etcd and the apiservers can really be read and written, and why not'
 complete -c refloat -n "__fish_refloat_needs_command" -f -a "snapshot" -d 'Take, list, show, verify, export, import and pin snapshots'
 complete -c refloat -n "__fish_refloat_needs_command" -f -a "prune" -d 'Remove what the retention rules let go, after showing why'
 complete -c refloat -n "__fish_refloat_needs_command" -f -a "defrag" -d 'Give the free pages of the own member\'s database back to its disk, when that pays'
@@ -65,6 +66,33 @@ complete -c refloat -n "__fish_refloat_using_subcommand status" -s q -l quiet -d
 complete -c refloat -n "__fish_refloat_using_subcommand status" -s v -l verbose -d 'Say more on standard error; twice for details'
 complete -c refloat -n "__fish_refloat_using_subcommand status" -l no-color -d 'No colours; NO_COLOR in the environment does the same'
 complete -c refloat -n "__fish_refloat_using_subcommand status" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c refloat -n "__fish_refloat_using_subcommand health; and not __fish_seen_subcommand_from daemon" -s o -l output -d 'Form of the result on standard output, and of errors on standard error' -r -f -a "table\t'For people'
+json\t'One document'
+jsonl\t'One line per element'"
+complete -c refloat -n "__fish_refloat_using_subcommand health; and not __fish_seen_subcommand_from daemon" -l config -d 'Read this configuration file alone, instead of /etc/refloat/refloat.toml and conf.d' -r -F
+complete -c refloat -n "__fish_refloat_using_subcommand health; and not __fish_seen_subcommand_from daemon" -l store -d 'Only this store' -r
+complete -c refloat -n "__fish_refloat_using_subcommand health; and not __fish_seen_subcommand_from daemon" -l progress -d 'How progress is shown on standard error' -r -f -a "auto\t'A bar on a terminal, plain lines elsewhere'
+none\t'Warnings alone'
+jsonl\t'One JSON line per step, at most two per second within one'"
+complete -c refloat -n "__fish_refloat_using_subcommand health; and not __fish_seen_subcommand_from daemon" -l watch -d 'Show it again on each change'
+complete -c refloat -n "__fish_refloat_using_subcommand health; and not __fish_seen_subcommand_from daemon" -l once -d 'Ask everything here and now, without the health process'
+complete -c refloat -n "__fish_refloat_using_subcommand health; and not __fish_seen_subcommand_from daemon" -s q -l quiet -d 'Show warnings and errors only'
+complete -c refloat -n "__fish_refloat_using_subcommand health; and not __fish_seen_subcommand_from daemon" -s v -l verbose -d 'Say more on standard error; twice for details'
+complete -c refloat -n "__fish_refloat_using_subcommand health; and not __fish_seen_subcommand_from daemon" -l no-color -d 'No colours; NO_COLOR in the environment does the same'
+complete -c refloat -n "__fish_refloat_using_subcommand health; and not __fish_seen_subcommand_from daemon" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c refloat -n "__fish_refloat_using_subcommand health; and not __fish_seen_subcommand_from daemon" -f -a "daemon" -d 'Run the service: probes, verdicts, health socket'
+complete -c refloat -n "__fish_refloat_using_subcommand health; and __fish_seen_subcommand_from daemon" -s o -l output -d 'Form of the result on standard output, and of errors on standard error' -r -f -a "table\t'For people'
+json\t'One document'
+jsonl\t'One line per element'"
+complete -c refloat -n "__fish_refloat_using_subcommand health; and __fish_seen_subcommand_from daemon" -l config -d 'Read this configuration file alone, instead of /etc/refloat/refloat.toml and conf.d' -r -F
+complete -c refloat -n "__fish_refloat_using_subcommand health; and __fish_seen_subcommand_from daemon" -l store -d 'Only this store' -r
+complete -c refloat -n "__fish_refloat_using_subcommand health; and __fish_seen_subcommand_from daemon" -l progress -d 'How progress is shown on standard error' -r -f -a "auto\t'A bar on a terminal, plain lines elsewhere'
+none\t'Warnings alone'
+jsonl\t'One JSON line per step, at most two per second within one'"
+complete -c refloat -n "__fish_refloat_using_subcommand health; and __fish_seen_subcommand_from daemon" -s q -l quiet -d 'Show warnings and errors only'
+complete -c refloat -n "__fish_refloat_using_subcommand health; and __fish_seen_subcommand_from daemon" -s v -l verbose -d 'Say more on standard error; twice for details'
+complete -c refloat -n "__fish_refloat_using_subcommand health; and __fish_seen_subcommand_from daemon" -l no-color -d 'No colours; NO_COLOR in the environment does the same'
+complete -c refloat -n "__fish_refloat_using_subcommand health; and __fish_seen_subcommand_from daemon" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c refloat -n "__fish_refloat_using_subcommand snapshot; and not __fish_seen_subcommand_from take list show verify export import pin unpin tag" -s o -l output -d 'Form of the result on standard output, and of errors on standard error' -r -f -a "table\t'For people'
 json\t'One document'
 jsonl\t'One line per element'"

@@ -36,6 +36,7 @@ mod generated;
 mod history;
 mod hostile;
 mod hostile_tree;
+mod identity;
 mod import;
 mod import_faults;
 mod ledger;

@@ -89,7 +89,7 @@ impl Facts {
         }
     }
 
-    /// What rests on this question failed with it: that is over too, until it is asked again.
+    /// What rests on this question failed with it: that is over too, unless it fails once more.
     fn mended(&mut self, target: usize, sample: &Sample) {
         let resting: &[Probe] = match sample.probe {
             Probe::E2 => &[Probe::E1, Probe::E3, Probe::E4, Probe::E5],
@@ -99,7 +99,7 @@ impl Facts {
         };
         for probe in resting {
             if let Some(window) = self.windows.get_mut(target * Probe::ALL.len() + probe.index()) {
-                window.forgive_before(sample.at);
+                window.doubt_before(sample.at, self.rules.fails);
             }
         }
     }
@@ -188,7 +188,7 @@ impl Facts {
     }
 
     /// What should be asked at once, before its period: a failure is judged by what others answer *after* it. Once for each
-    /// run of failures (Status twice), so bounded. To be called after each failure; [`Facts::next`] has the repeat itself.
+    /// run of failures, on the own node for each of its first failures, so bounded. To be called after each failure; [`Facts::next`] has the repeat itself.
     pub fn urgent(&self, watched: &Watched) -> Vec<(TargetId, Probe)> {
         let mut wanted = Vec::new();
         for (id, target) in (0..=u16::MAX).map(TargetId).zip(&watched.targets) {
@@ -202,9 +202,13 @@ impl Facts {
                 {
                     wanted.push((id, Probe::E6));
                 }
+                // A new failure here is compared with the others each time.
+                let since = if target.own && run.count < SETTLING { run.last.ended } else { run.first.ended };
                 let mut want = |target: TargetId, probe: Probe| {
-                    let asked = self.window(target, probe).asked();
-                    if asked.is_none_or(|at| at < run.first.ended) && !wanted.contains(&(target, probe)) {
+                    let window = self.window(target, probe);
+                    // What fails is repeated anyway, in its own time.
+                    let open = window.run().is_none() && window.asked().is_none_or(|at| at < since);
+                    if open && !wanted.contains(&(target, probe)) {
                         wanted.push((target, probe));
                     }
                 };
@@ -216,8 +220,14 @@ impl Facts {
                     (Probe::E3 | Probe::E4, _) => {
                         [Probe::E2, Probe::E6].into_iter().for_each(|probe| want(id, probe));
                         // Does consensus work at all? The own member is nearest.
-                        if let Some((mine, _)) = watched.own(Kind::Member).filter(|(_, mine)| !mine.learner) {
+                        let own = watched.own(Kind::Member).filter(|(_, mine)| !mine.learner);
+                        if let Some((mine, _)) = own {
                             want(mine, probe);
+                        }
+                        if own.is_none_or(|(mine, _)| self.window(mine, probe).run().is_some()) {
+                            let voters =
+                                watched.of(Kind::Member).filter(|(other, theirs)| *other != id && !theirs.learner);
+                            voters.for_each(|(other, _)| want(other, probe));
                         }
                     }
                     (Probe::E5, _) => [Probe::E2, Probe::E3, Probe::E4].into_iter().for_each(|probe| want(id, probe)),

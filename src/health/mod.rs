@@ -20,6 +20,7 @@ pub mod schedule;
 #[cfg(test)]
 mod sim;
 pub mod storm;
+pub mod trace;
 pub mod verdict;
 pub mod watch;
 pub mod window;

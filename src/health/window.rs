@@ -30,6 +30,8 @@ pub struct Span {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Run {
     pub first: Span,
+    /// The last but one.
+    pub before: Span,
     pub last: Span,
     pub count: u32,
     /// The last one's.
@@ -94,13 +96,16 @@ impl Window {
                 self.goods = 0;
                 match &mut self.run {
                     Some(run) => {
-                        run.last = span;
+                        (run.before, run.last) = (run.last, span);
                         run.count = run.count.saturating_add(1);
                         if run.failure != *failure {
                             run.failure = failure.clone();
                         }
                     }
-                    None => self.run = Some(Run { first: span, last: span, count: 1, failure: failure.clone() }),
+                    None => {
+                        self.run =
+                            Some(Run { first: span, before: span, last: span, count: 1, failure: failure.clone() })
+                    }
                 }
                 if self.run.as_ref().is_some_and(|run| run.count >= u32::from(repeat.fails)) {
                     self.failed = true;
@@ -154,9 +159,16 @@ impl Window {
         self.good().filter(|span| span.asked >= then && self.run.is_none())
     }
 
-    /// Good with no failure since, and asked after that run of failures was known, which then failed once more after that answer.
+    /// Not failed, and good when asked after that run of failures was known, which then failed once more after that answer.
     pub fn outlasted_by(&self, run: &Run) -> bool {
-        self.run.is_none() && self.goods_at.any(|span| span.asked >= run.first.ended && span.ended <= run.last.asked)
+        !self.failed && self.goods_at.any(|span| span.asked >= run.first.ended && span.ended <= run.last.asked)
+    }
+
+    /// Good with no failure since, and asked after the last but one of those failures, of at least three, and answered before the
+    /// last ended: so what kept that one waiting did not keep this.
+    pub fn answered_beside(&self, run: &Run) -> bool {
+        let beside = |span: &Span| span.asked >= run.before.ended && span.ended <= run.last.ended;
+        run.count > 2 && self.run.is_none() && self.goods_at.any(beside)
     }
 
     pub fn asked(&self) -> Option<Mono> {
@@ -184,10 +196,14 @@ impl Window {
         self.times.median()
     }
 
-    /// The trouble that explained its failures until then is over.
-    pub fn forgive_before(&mut self, then: Mono) {
-        if self.run.as_ref().is_some_and(|run| run.last.asked <= then) {
-            self.forgive(Mono(0));
+    /// The trouble that explained its failures until then is over: one more counts again.
+    pub fn doubt_before(&mut self, then: Mono, fails: u8) {
+        let Some(run) = self.run.as_mut().filter(|run| run.last.asked <= then) else { return };
+        run.count = run.count.min(u32::from(fails.saturating_sub(1)));
+        (run.first, run.before) = (run.last, run.last);
+        if self.failed {
+            self.failed = false;
+            self.answered = None;
         }
     }
 

@@ -125,3 +125,19 @@ fn links_lead_to_files_and_headings() {
     }
     assert!(checked > 10, "only {checked} links found");
 }
+
+#[test]
+fn every_cause_of_health_is_documented_and_no_other() {
+    use refloat::health::verdict::Cause;
+    let text = read("docs/health.md");
+    let section =
+        text.split("## Causes").nth(1).and_then(|rest| rest.split("\n## ").next()).expect("a section on causes");
+    let mut documented = BTreeSet::new();
+    for row in rows(section) {
+        let [cause, seen, advice, fences] = &row[..] else { panic!("not four cells: {row:?}") };
+        assert!(!seen.is_empty() && !advice.is_empty() && !fences.is_empty(), "{cause}: empty cell");
+        assert!(documented.insert(cause.trim_matches('`').to_string()), "{cause} twice");
+    }
+    let coded: BTreeSet<String> = Cause::ALL.iter().map(|cause| cause.word().to_string()).collect();
+    assert_eq!(documented, coded);
+}

@@ -143,7 +143,7 @@ pub fn decide(
         state.why.push("fencing is off".to_owned());
     } else {
         match own(fence, watched) {
-            Ok((id, kind)) => step(&mut state, rules, watched, verdicts, facts, (id, kind), now),
+            Ok((id, kind)) => step(&mut state, &Scene { rules, watched, verdicts, facts, id, kind, now }),
             Err(why) => {
                 state.why.push(why);
                 end(&mut state, now);
@@ -170,19 +170,23 @@ fn own(fence: &FenceRules, watched: &Watched) -> Result<(TargetId, Kind), String
     }
 }
 
-fn step(
-    state: &mut FenceState,
-    rules: &Rules,
-    watched: &Watched,
-    verdicts: &Verdicts,
-    facts: &Facts,
-    (id, kind): (TargetId, Kind),
+/// The path in question, and all that is known.
+struct Scene<'a> {
+    rules: &'a Rules,
+    watched: &'a Watched,
+    verdicts: &'a Verdicts,
+    facts: &'a Facts,
+    id: TargetId,
+    kind: Kind,
     now: Mono,
-) {
+}
+
+fn step(state: &mut FenceState, scene: &Scene) {
+    let Scene { rules, watched, verdicts, id, kind, now, .. } = *scene;
     let name = watched.target(id).map_or("?", |target| target.name.as_str());
     let verdict = verdicts.by_target.get(&id);
     let fenced = state.fenced.is_some();
-    let wish = wish(&mut state.why, rules, watched, verdicts, facts, (id, kind), fenced, now);
+    let wish = wish(&mut state.why, scene, fenced);
     if !matches!(wish, Wish::Good) {
         state.good_since = None;
     }
@@ -231,16 +235,8 @@ fn end(state: &mut FenceState, now: Mono) {
     state.good_since = None;
 }
 
-fn wish(
-    why: &mut Vec<String>,
-    rules: &Rules,
-    watched: &Watched,
-    verdicts: &Verdicts,
-    facts: &Facts,
-    (id, kind): (TargetId, Kind),
-    fenced: bool,
-    now: Mono,
-) -> Wish {
+fn wish(why: &mut Vec<String>, scene: &Scene, fenced: bool) -> Wish {
+    let Scene { rules, watched, verdicts, facts, id, kind, now } = *scene;
     if let Some((cause, text)) = &verdicts.blind {
         why.push(format!("this observer judges nobody ({cause}): {text}"));
         return Wish::Unknown;

@@ -29,9 +29,14 @@ impl Case<'_> {
         matches!(self.verdicts.state(id), State::Good | State::Slow)
     }
 
-    /// Answered elsewhere after it failed here, and failed here again after that.
+    /// Answered elsewhere after it failed here, and failed here again after that; where an election could be why, at the same
+    /// time as it went on to fail here.
     fn answered(&self, id: TargetId, probe: Probe) -> bool {
-        self.facts.window(id, probe).outlasted_by(self.run)
+        let window = self.facts.window(id, probe);
+        match self.by.1 {
+            Probe::E1 | Probe::A4 => window.outlasted_by(self.run),
+            _ => window.answered_beside(self.run),
+        }
     }
 
     fn name(&self, id: TargetId) -> &str {
@@ -74,7 +79,7 @@ impl Case<'_> {
 
     /// A read through the balancer, while this node's own are dead, came from somebody else.
     fn witness(&self) -> Option<String> {
-        if !matches!(self.by.1, Probe::A2 | Probe::E2 | Probe::E3) {
+        if !matches!(self.by.1, Probe::A2 | Probe::E2 | Probe::E3) || self.run.failure.is_handshake() {
             return None;
         }
         let mut balancers = self.watched.of(Kind::Balancer);

@@ -88,7 +88,9 @@ fn reads(view: &View, cluster: &Cluster, members: &Judgements, id: TargetId, tar
         Failure::Refused => {
             return Judged::bad(Cause::Stopped, by, format!("its port has refused connections for {lasts}"));
         }
-        Failure::Unreachable if target.own || reached_others(view, id, run) => {
+        // On the own node nothing lies between: it accepts no more.
+        Failure::Unreachable if target.own => {}
+        Failure::Unreachable if reached_others(view, id, run) => {
             return Judged::bad(Cause::Unreachable, by, format!("its host has not answered for {lasts}"));
         }
         Failure::Unreachable => {
@@ -134,7 +136,7 @@ fn reads(view: &View, cluster: &Cluster, members: &Judgements, id: TargetId, tar
         return Judged::bad(Cause::NotYetKnown, by, how).and(text);
     }
     // Its checks, or a handshake, were answered after the reads began to fail: the process lives.
-    let checks = view.facts.past(id).and_then(|past| past.checks.as_ref()).filter(|(at, ..)| *at >= run.first.asked);
+    let checks = view.facts.past(id).and_then(|past| past.checks.as_ref()).filter(|(at, ..)| *at >= run.first.ended);
     if let Some((.., failing)) = checks {
         let etcd = failing.iter().any(|name| name.starts_with("etcd"));
         if matches!(run.failure, Failure::Silent) || etcd {
@@ -215,6 +217,13 @@ fn excused(
     }
     if of(Cause::NoQuorumAnywhere) {
         return Some(Judged::bad(Cause::NoQuorumAnywhere, by, how).and("etcd has no quorum"));
+    }
+    // Its own member is bad in a way that no election explains.
+    if member_behind(view.watched, id)
+        .and_then(|member| members.get(&member))
+        .is_some_and(|judged| judged.is_bad_by(&PATH))
+    {
+        return None;
     }
     let short = view.lasts(run) < view.rules.storm_patience;
     // Each asks all members: an election or a defragmentation of any of them is felt here.

@@ -10,6 +10,10 @@ use super::{Judgements, View};
 /// An alarm that was listed longer ago than this is asked again first.
 const ALARM_AGE: Duration = Duration::from_secs(40);
 
+/// A member in this state votes no more.
+const LOST: [Cause; 5] =
+    [Cause::HungProcess, Cause::Stopped, Cause::Unreachable, Cause::FrozenDisk, Cause::NoQuorumAnywhere];
+
 #[derive(Debug)]
 pub(super) struct Cluster {
     pub voters: usize,
@@ -87,7 +91,8 @@ pub(super) fn shared(view: &View, cluster: &Cluster, judged: &Judgements) -> Vec
     if cluster.alarm("corrupt") {
         shared.push((Cause::Corrupt, format!("alarm CORRUPT: {}", holders(cluster, "corrupt"))));
     }
-    if count(Cause::NoQuorumAnywhere) > 0 {
+    let lost = view.voters().filter(|id| judged.get(id).is_some_and(|judgement| judgement.is_bad_by(&LOST))).count();
+    if count(Cause::NoQuorumAnywhere) > 0 || (cluster.voters > 0 && lost > cluster.voters - cluster.quorum) {
         let text = format!("{} of {} members answer a linearizable read", cluster.reading, cluster.voters);
         shared.push((Cause::NoQuorumAnywhere, text));
     }

@@ -58,7 +58,7 @@ fn first(view: &View, cluster: &Cluster, id: TargetId, target: &Target) -> Judge
         let text = "alarm CORRUPT is raised: members hold different data, or one found its own damaged";
         return Judged::bad(Cause::Corrupt, (id, Probe::E4), text);
     }
-    let refused = view.failing(id, Probe::E5).is_some();
+    let refused = view.failing(id, Probe::E5).is_some_and(|run| run.failure == Failure::NoSpace);
     if refused || (cluster.alarm("nospace") && !target.learner) {
         let by = (id, if refused { Probe::E5 } else { Probe::E4 });
         return Judged::bad(Cause::NoSpace, by, words::space(view, id));
@@ -80,7 +80,9 @@ fn silent(view: &View, id: TargetId, target: &Target, probe: Probe, run: &Run) -
         Failure::Refused => {
             return Judged::bad(Cause::Stopped, by, format!("its port has refused connections for {lasts}"));
         }
-        Failure::Unreachable if target.own || reached_others(view, id, run) => {
+        // On the own node nothing lies between: its backlog is full because it accepts no more.
+        Failure::Unreachable if target.own => {}
+        Failure::Unreachable if reached_others(view, id, run) => {
             return Judged::bad(Cause::Unreachable, by, format!("its host has not answered for {lasts}"));
         }
         Failure::Unreachable => {
@@ -141,6 +143,11 @@ fn no_consensus(view: &View, cluster: &Cluster, id: TargetId, target: &Target, p
     let elsewhere = elsewhere(view, id, probe, run);
     // Reads that are answered after the proposals failed: consensus works, its log does not.
     let log_alone = probe == Probe::E4 && view.good_after(id, Probe::E3, run);
+    if target.own
+        && let Some(text) = blocked(view)
+    {
+        return Judged::bad(Cause::StalledWal, by, said).and(text);
+    }
     let election = |why: &str| Judged::bad(Cause::Election, by, said.clone()).and(why);
     if cluster.storm && lasts < view.rules.storm_patience {
         let span = view.rules.storm_span.as_secs();
@@ -158,19 +165,14 @@ fn no_consensus(view: &View, cluster: &Cluster, id: TargetId, target: &Target, p
             Elsewhere::NotAsked => {}
         }
     }
-    if leaderless {
+    if leaderless && !log_alone {
         let text = "it knows no leader while other members answer: it is cut off from them";
         return Judged::bad(Cause::NoQuorumHere, by, said).and(text);
     }
     let process = view.facts.process().filter(|_| target.own);
-    if target.own
-        && let Some(text) = blocked(view)
-    {
-        return Judged::bad(Cause::StalledWal, by, said).and(text);
-    }
     if let Some(large) = view.failing(id, Probe::E5) {
-        let small_pass = view.good_after(id, Probe::E4, large) || view.good_after(id, Probe::E3, large);
-        if small_pass || process.is_some() {
+        // Reads pass beside an idle log that stands still, so a small proposal has to show it, or the own process.
+        if view.good_after(id, Probe::E4, large) || process.is_some() {
             let text = format!("a put of 16 KiB has failed for {}", words::lasts(view.lasts(large)));
             return Judged::bad(Cause::LargePacketsLost, by, said).and(text).and(words::standstill(view, id));
         }

@@ -39,9 +39,10 @@ impl<'a> View<'a> {
         self.facts.failing(id, probe, self.now)
     }
 
-    /// Good, and asked after that run of failures had begun.
+    /// Not failed, and answered a question that was asked after that run of failures had begun.
     fn good_after(&self, id: TargetId, probe: Probe, run: &Run) -> bool {
-        self.facts.window(id, probe).good_since(run.first.asked).is_some()
+        let window = self.facts.window(id, probe);
+        !window.failed() && window.good().is_some_and(|good| good.asked >= run.first.asked)
     }
 
     fn name(&self, id: TargetId) -> &'a str {
@@ -127,11 +128,21 @@ pub fn all(view: &View, before: &Verdicts) -> Verdicts {
     Verdicts { at: view.now, by_target: verdicts.collect(), cluster: shared, blind }
 }
 
-/// The fact that judged it answers again, not yet often enough: until then it stays what it was, unless something new is wrong.
+/// What was said before of the same failures stays. The fact that judged it answers again, not yet often enough: until then it stays what it was, unless something new is wrong.
 fn mending(view: &View, before: &Verdicts, id: TargetId, judged: &mut Judged) {
     let Some(was) = before.by_target.get(&id).filter(|was| was.state == State::Bad) else { return };
     let Some(by) = was.by else { return };
     let window = view.facts.window(by.0, by.1);
+    // The same failures go on: what was once shown is not forgotten for one answer that came late elsewhere.
+    let weak = |cause: Option<Cause>| matches!(cause, Some(Cause::NotYetKnown | Cause::Election));
+    if judged.by == Some(by)
+        && judged.is(State::Bad)
+        && weak(judged.cause)
+        && !weak(was.cause)
+        && window.run().is_some()
+    {
+        judged.cause = was.cause;
+    }
     let Some(good) = window.good().filter(|_| window.failed() && window.run().is_none()) else { return };
     let newer = |(target, probe): (TargetId, Probe)| {
         view.facts.window(target, probe).run().is_some_and(|run| run.first.asked > good.asked)

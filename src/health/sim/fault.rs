@@ -50,10 +50,14 @@ pub enum Kind {
     ObserverRestart,
     /// All apiservers but this one are stopped; then it hangs.
     LastApiserver,
+    /// The member hangs for nine seconds, again and again.
+    Flapping,
+    /// The whole node starts: its observer is up first, etcd needs some seconds more.
+    Boot,
     Quiet,
 }
 
-pub const KINDS: [Kind; 33] = [
+pub const KINDS: [Kind; 35] = [
     Kind::HungMember,
     Kind::FrozenDisk,
     Kind::StalledWal { load: false },
@@ -86,6 +90,8 @@ pub const KINDS: [Kind; 33] = [
     Kind::SlowDisk,
     Kind::NotReady,
     Kind::LastApiserver,
+    Kind::Flapping,
+    Kind::Boot,
     Kind::Quiet,
 ];
 
@@ -168,6 +174,8 @@ impl Schedule {
                     at += lasts + rng.between(4_000, 9_000);
                 }
             }
+            Kind::Flapping => (0..5).for_each(|i| push(kind, one, from + i * 18_000, from + i * 18_000 + 9_000)),
+            Kind::Boot => push(kind, one, from, from + rng.between(3_500, 5_000)),
             Kind::Defragmentation => push(kind, one, from, from + rng.between(4_000, 22_000)),
             Kind::WholeDown
             | Kind::ElectionStorm

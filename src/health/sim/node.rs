@@ -100,7 +100,7 @@ impl Node {
 
     /// One round, up to that moment.
     pub fn round(&mut self, world: &World, now: u64) {
-        let restart = |kind: Kind| kind == Kind::ObserverRestart;
+        let restart = |kind: Kind| matches!(kind, Kind::ObserverRestart | Kind::Boot);
         let begins = world.schedule.faults.iter().find(|fault| {
             restart(fault.kind)
                 && fault.nodes >> self.me & 1 == 1
@@ -151,7 +151,7 @@ impl Node {
         // A period counts from question to question, a repeat from the failure; a little jitter keeps nodes apart.
         slot.due = if after < 1_000 { when + after } else { (slot.asked + after + self.rng.below(40)).max(when + 20) };
         slot.fresh = fresh;
-        if std::mem::take(&mut slot.again) {
+        if std::mem::take(&mut slot.again) && !failed {
             slot.due = when;
         }
         self.events.push(Reverse((slot.due, place)));

@@ -1,9 +1,9 @@
 //! The corpus, and that it notices each rule.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use super::super::rules::Rules;
-use super::fault::Schedule;
+use super::super::rules::{Guards, Rules};
+use super::fault::{KINDS, Kind, Schedule};
 use super::score::{Score, play};
 
 fn seed() -> u64 {
@@ -50,20 +50,72 @@ fn corpus(rounds: u64) {
 }
 
 #[test]
-fn two_hundred_thousand_rounds_without_an_error() {
-    corpus(200_000);
+fn a_million_rounds_without_an_error() {
+    corpus(1_000_000);
 }
 
 /// `./dev soak` runs it.
 #[test]
 #[ignore = "long"]
-fn a_million_rounds_without_an_error() {
-    corpus(1_000_000);
+fn ten_million_rounds_without_an_error() {
+    corpus(10_000_000);
+}
+
+/// Each rule switched off or bent, and the kinds on which that must show.
+fn mutants() -> Vec<(&'static str, Rules, &'static [Kind])> {
+    let all: &[Kind] = &KINDS;
+    let guards = Guards::default();
+    let with = |guards: Guards| Rules { guards, ..Rules::default() };
+    let seconds = Duration::from_secs;
+    vec![
+        ("one failure is enough", Rules { fails: 1, ..Rules::default() }, all),
+        ("four failures", Rules { fails: 4, ..Rules::default() }, all),
+        (
+            "late answers count",
+            Rules { late: seconds(9), starved_lateness: seconds(99), ..Rules::default() },
+            &[Kind::Starved],
+        ),
+        ("no difference needed", with(Guards { difference: false, ..guards }), all),
+        ("old answers prove", with(Guards { proof: false, ..guards }), all),
+        ("rank", with(Guards { rank: false, ..guards }), &[Kind::HungApiserver]),
+        ("quorum", with(Guards { quorum: false, ..guards }), &[Kind::QuorumLost]),
+        ("nospace", with(Guards { nospace: false, ..guards }), &[Kind::NoSpaceOne]),
+        ("defragmentation", with(Guards { defragmentation: false, ..guards }), &[Kind::Defragmentation]),
+        ("election", with(Guards { election: false, proof: false, ..guards }), &[Kind::ElectionStorm]),
+        ("restart", with(Guards { restart: false, ..guards }), &[Kind::RollingRestart]),
+        ("starved", with(Guards { starved: false, ..guards }), &[Kind::Starved]),
+        ("isolated", with(Guards { isolated: false, ..guards }), &[Kind::Isolated]),
+        ("clock", with(Guards { clock: false, ..guards }), &[Kind::ClockStep]),
+        ("certificate", with(Guards { certificate: false, ..guards }), &[Kind::OwnCertificate]),
+        ("started", with(Guards { started: false, ..guards }), &[Kind::Boot]),
+        ("checks alone", with(Guards { checks_alone: false, ..guards }), &[Kind::NotReady]),
+        ("unknown is failed", with(Guards { unknown_is_unknown: false, ..guards }), &[Kind::Throttled]),
+        (
+            "settling takes longer than a fence is kept",
+            Rules { settle: seconds(20), ..Rules::default() },
+            &[Kind::HungMember],
+        ),
+        ("fences end with the first good answer", with(Guards { hysteresis: false, ..guards }), &[Kind::Flapping]),
+        ("restarts take a second", Rules { restart: seconds(1), ..Rules::default() }, &[Kind::RollingRestart]),
+        (
+            "defragmentation is never seen",
+            Rules { defrag_fall: u64::MAX, ..Rules::default() },
+            &[Kind::Defragmentation],
+        ),
+        ("an instant interval", Rules { interval: seconds(3), ..Rules::default() }, all),
+        ("good after a minute", Rules { steady: seconds(120), ..Rules::default() }, &[Kind::HungMember]),
+    ]
 }
 
 #[test]
-fn one() {
-    let Ok(text) = std::env::var("ONE") else { return };
-    let score = play(Schedule::random(text.parse().unwrap()), &Rules::default());
-    eprintln!("{score:#?}");
+fn the_corpus_notices_each_rule() {
+    let mut unnoticed = Vec::new();
+    for (name, rules, kinds) in mutants() {
+        let noticed = (1..=40_u64)
+            .any(|round| kinds.iter().any(|kind| play(Schedule::of(*kind, round * 7_919), &rules).errors() > 0));
+        if !noticed {
+            unnoticed.push(name);
+        }
+    }
+    assert!(unnoticed.is_empty(), "no error with these rules: {unnoticed:?}");
 }

@@ -25,6 +25,16 @@ pub struct World {
     leads: Vec<Lead>,
 }
 
+/// A question: who asks what, when, on what kind of connection, and for how long.
+#[derive(Debug, Clone, Copy)]
+struct Ask {
+    me: usize,
+    probe: Probe,
+    at: u64,
+    fresh: bool,
+    deadline: u64,
+}
+
 /// What a member is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Does {
@@ -76,10 +86,11 @@ impl World {
             // After a stop it listens before it answers.
             let starts = (fault.to..fault.to + 1_500).contains(&at);
             match fault.kind {
-                Kind::HungMember if now => return Does::Hangs,
+                Kind::HungMember | Kind::Flapping if now => return Does::Hangs,
                 Kind::FrozenDisk if now => return Does::Frozen,
                 Kind::StalledWal { load } if now => return Does::WalStalls { load },
                 Kind::Defragmentation if now => return Does::Defragments,
+                Kind::Boot if now => return Does::Starts,
                 Kind::WholeDown | Kind::RollingRestart | Kind::StoppedMember if now => return Does::Stopped,
                 Kind::WholeDown | Kind::RollingRestart | Kind::StoppedMember if starts => return Does::Starts,
                 _ => {}
@@ -193,10 +204,11 @@ impl World {
         let place = usize::from(target.0);
         let deadline = if probe == Probe::A1 { 5_000 } else { 1_000 };
         let fresh = fresh || probe == Probe::E1;
+        let ask = Ask { me, probe, at, fresh, deadline };
         let (took, outcome) = if place < size {
-            self.member(me, place, probe, at, fresh, deadline, rng)
+            self.member(place, ask, rng)
         } else if place < size * 2 {
-            self.apiserver(me, place - size, probe, at, fresh, deadline, rng)
+            self.apiserver(place - size, ask, rng)
         } else {
             self.through_balancer(me, at, deadline, rng)
         };
@@ -242,17 +254,8 @@ impl World {
             || (self.schedule.seed & 1 == 1 && self.is(me, at, Kind::ClockStep))
     }
 
-    #[allow(clippy::too_many_arguments)]
-    fn member(
-        &self,
-        me: usize,
-        node: usize,
-        probe: Probe,
-        at: u64,
-        fresh: bool,
-        deadline: u64,
-        rng: &mut Rng,
-    ) -> (u64, Outcome) {
+    fn member(&self, node: usize, ask: Ask, rng: &mut Rng) -> (u64, Outcome) {
+        let Ask { me, probe, at, fresh, deadline } = ask;
         let failed = |took, failure| (took, Outcome::Failed(failure));
         if !self.reaches(me, node, at) {
             return failed(deadline, if fresh { Failure::Unreachable } else { Failure::Silent });
@@ -283,7 +286,7 @@ impl World {
             )
         });
         // What it knew when it fell behind.
-        let knows = frozen.map_or(at, |fault| fault.from);
+        let knows = frozen.map_or(at, |fault| fault.from - TICK);
         let (revision, lead) = ((knows / 50) as i64, self.lead(knows));
         match probe {
             Probe::E1 => Reading::Certificate { not_after: 4_000_000_000 },
@@ -313,17 +316,8 @@ impl World {
         }
     }
 
-    #[allow(clippy::too_many_arguments)]
-    fn apiserver(
-        &self,
-        me: usize,
-        node: usize,
-        probe: Probe,
-        at: u64,
-        fresh: bool,
-        deadline: u64,
-        rng: &mut Rng,
-    ) -> (u64, Outcome) {
+    fn apiserver(&self, node: usize, ask: Ask, rng: &mut Rng) -> (u64, Outcome) {
+        let Ask { me, probe, at, fresh, deadline } = ask;
         let failed = |took, failure| (took, Outcome::Failed(failure));
         if !self.reaches(me, node, at) {
             return failed(deadline, if fresh { Failure::Unreachable } else { Failure::Silent });
@@ -384,7 +378,7 @@ impl World {
             return (2, Outcome::Failed(Failure::Reset));
         }
         let node = *rng.pick(&open);
-        self.apiserver(node, node, Probe::A2, at, false, deadline, rng)
+        self.apiserver(node, Ask { me: node, probe: Probe::A2, at, fresh: false, deadline }, rng)
     }
 
     /// The own condition as the node sees it at that moment.

@@ -40,6 +40,7 @@ complete -c refloat -n "__fish_refloat_needs_command" -s V -l version -d 'Print 
 complete -c refloat -n "__fish_refloat_needs_command" -f -a "status" -d 'What would be lost now, what runs, what waits, what comes next'
 complete -c refloat -n "__fish_refloat_needs_command" -f -a "snapshot" -d 'Take, list, show, verify, export, import and pin snapshots'
 complete -c refloat -n "__fish_refloat_needs_command" -f -a "prune" -d 'Remove what the retention rules let go, after showing why'
+complete -c refloat -n "__fish_refloat_needs_command" -f -a "defrag" -d 'Give the free pages of the own member\'s database back to its disk, when that pays'
 complete -c refloat -n "__fish_refloat_needs_command" -f -a "jobs" -d 'What the daemon does and did'
 complete -c refloat -n "__fish_refloat_needs_command" -f -a "schedule" -d 'When the daemon takes snapshots'
 complete -c refloat -n "__fish_refloat_needs_command" -f -a "store" -d 'Places for backups'
@@ -229,6 +230,22 @@ complete -c refloat -n "__fish_refloat_using_subcommand prune" -s q -l quiet -d 
 complete -c refloat -n "__fish_refloat_using_subcommand prune" -s v -l verbose -d 'Say more on standard error; twice for details'
 complete -c refloat -n "__fish_refloat_using_subcommand prune" -l no-color -d 'No colours; NO_COLOR in the environment does the same'
 complete -c refloat -n "__fish_refloat_using_subcommand prune" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c refloat -n "__fish_refloat_using_subcommand defrag" -s o -l output -d 'Form of the result on standard output, and of errors on standard error' -r -f -a "table\t'For people'
+json\t'One document'
+jsonl\t'One line per element'"
+complete -c refloat -n "__fish_refloat_using_subcommand defrag" -l config -d 'Read this configuration file alone, instead of /etc/refloat/refloat.toml and conf.d' -r -F
+complete -c refloat -n "__fish_refloat_using_subcommand defrag" -l store -d 'Only this store' -r
+complete -c refloat -n "__fish_refloat_using_subcommand defrag" -l progress -d 'How progress is shown on standard error' -r -f -a "auto\t'A bar on a terminal, plain lines elsewhere'
+none\t'Warnings alone'
+jsonl\t'One JSON line per step, at most two per second within one'"
+complete -c refloat -n "__fish_refloat_using_subcommand defrag" -l dry-run -d 'Show what would be done, and do nothing'
+complete -c refloat -n "__fish_refloat_using_subcommand defrag" -l yes -d 'Do not ask'
+complete -c refloat -n "__fish_refloat_using_subcommand defrag" -l anyway -d 'Also where it frees little'
+complete -c refloat -n "__fish_refloat_using_subcommand defrag" -l no-wait -d 'Queue it in the daemon and return at once. Without a daemon: fail at once when a snapshot is under way'
+complete -c refloat -n "__fish_refloat_using_subcommand defrag" -s q -l quiet -d 'Show warnings and errors only'
+complete -c refloat -n "__fish_refloat_using_subcommand defrag" -s v -l verbose -d 'Say more on standard error; twice for details'
+complete -c refloat -n "__fish_refloat_using_subcommand defrag" -l no-color -d 'No colours; NO_COLOR in the environment does the same'
+complete -c refloat -n "__fish_refloat_using_subcommand defrag" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c refloat -n "__fish_refloat_using_subcommand jobs; and not __fish_seen_subcommand_from list show wait cancel" -s o -l output -d 'Form of the result on standard output, and of errors on standard error' -r -f -a "table\t'For people'
 json\t'One document'
 jsonl\t'One line per element'"

@@ -144,13 +144,14 @@ impl Cli {
 
     /// For tracing-subscriber: libraries stay quiet until details are asked for, and the daemon tells its events.
     pub fn log_filter(&self) -> &'static str {
+        // It tells each refused connection by itself; whoever asked tells it already, and knows whether it was expected.
         let daemon = matches!(self.command, Command::Daemon(_)) || self.is_health_daemon();
         match (self.global.quiet, self.global.verbose) {
-            (true, _) => "error",
-            (_, 0) if daemon => "warn,refloat::daemon=info,refloat::engine=info",
-            (_, 0) => "warn",
-            (_, 1) => "warn,refloat=info",
-            (_, 2) => "warn,refloat=debug",
+            (true, _) => "error,kube_client=off",
+            (_, 0) if daemon => "warn,kube_client=off,refloat::daemon=info,refloat::engine=info",
+            (_, 0) => "warn,kube_client=off",
+            (_, 1) => "warn,kube_client=off,refloat=info",
+            (_, 2) => "warn,kube_client=off,refloat=debug",
             (_, _) => "debug",
         }
     }

@@ -98,11 +98,17 @@ pub async fn run(args: SetupArgs, context: &Context) -> Result<Ending> {
             .remedy("run `sudo refloat setup`, or look first with `refloat setup --dry-run`"));
     }
     let around = Surroundings { root: args.root.clone(), credentials: None, ..Surroundings::of_this_process() };
-    let mut prepared = aside(move || prepare(&around, Timestamp::now())).await?;
+    let (first, second) = (around.clone(), around);
+    let mut prepared = aside(move || prepare(&first, None, Timestamp::now())).await?;
+    let cluster = cluster(&args, &mut prepared, context).await?;
+    if let Some(cluster) = &cluster {
+        let apiservers = cluster.apiservers.clone();
+        prepared = aside(move || prepare(&second, Some(&apiservers), Timestamp::now())).await?;
+        prepared.plan.warnings.extend(cluster.warnings.iter().cloned());
+    }
     if real {
         prepared.plan.start(services::down().await, &prepared.enabled);
     }
-    let cluster = cluster(&args, &mut prepared, context).await?;
     let Plan { actions, kept, warnings } = prepared.plan;
     let mut changes: Vec<Change> = actions.iter().map(Change::from).collect();
     let in_cluster = changes_of(cluster.as_ref());
@@ -198,11 +204,7 @@ async fn cluster(args: &SetupArgs, prepared: &mut Prepared, context: &Context) -
         () = context.cancel.cancelled() => return Err(Error::new(Code::Canceled, "set up this node", "")),
     };
     match looked {
-        Ok(Some(mut cluster)) => {
-            prepared.plan.warnings.append(&mut cluster.warnings);
-            Ok(Some(cluster))
-        }
-        Ok(None) => Ok(None),
+        Ok(cluster) => Ok(cluster),
         Err(error) if given.is_some() => Err(error.during("make the identity in Kubernetes", "")),
         Err(error) => {
             prepared.plan.warnings.push(format!(

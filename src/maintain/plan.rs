@@ -191,7 +191,7 @@ mod tests {
     const MIB: u64 = 1 << 20;
 
     fn rules() -> MaintainSettings {
-        MaintainSettings { min_gain: 100 * MIB, min_gain_percent: 20, ..MaintainSettings::default() }
+        MaintainSettings { min_gain: 100 * MIB, min_gain_percent: 20 }
     }
 
     fn member(id: u64, free: u64) -> MemberFacts {

@@ -29,9 +29,17 @@ pub struct Prepared {
     pub access: AccessFiles,
 }
 
-/// Changes nothing. `NotFound` when nothing is found and nothing else names etcd; `Config` when the other files are
+/// The apiservers that an earlier run wrote: those are kept while nobody can be asked.
+fn earlier(fragment: &Path) -> Vec<String> {
+    let table: toml::Table =
+        std::fs::read_to_string(fragment).ok().and_then(|text| text.parse().ok()).unwrap_or_default();
+    let list = table.get("health").and_then(|health| health.get("apiservers")).and_then(|list| list.as_array());
+    list.into_iter().flatten().filter_map(|url| url.as_str().map(String::from)).collect()
+}
+
+/// Changes nothing. `apiservers`: all of the cluster; `None`: nobody could be asked. `NotFound` when nothing is found and nothing else names etcd; `Config` when the other files are
 /// wrong, or when a path cannot be written into a unit.
-pub fn prepare(surroundings: &Surroundings, now: Timestamp) -> Result<Prepared> {
+pub fn prepare(surroundings: &Surroundings, apiservers: Option<&[String]>, now: Timestamp) -> Result<Prepared> {
     let root = &surroundings.root;
     let path = below(root, Path::new(FRAGMENT));
     let besides = Besides::read(surroundings, &path)?;
@@ -40,7 +48,8 @@ pub fn prepare(surroundings: &Surroundings, now: Timestamp) -> Result<Prepared> 
         Err(error) if error.code() == Code::NotFound && besides.origin("etcd.endpoints").is_some() => None,
         Err(error) => return Err(error),
     };
-    let fragment = text::fragment(found.as_ref(), &besides);
+    let apiservers = apiservers.map_or_else(|| earlier(&path), <[String]>::to_vec);
+    let fragment = text::fragment(found.as_ref(), &apiservers, &besides);
     let loaded = load_with(surroundings, &path, &fragment.text)?;
     let node = Node::look(root, &loaded.settings)?;
     let mut plan = decide(&fragment, &loaded.settings, &node)?;

@@ -31,8 +31,8 @@ pub struct Fragment {
     pub kept: Vec<Kept>,
 }
 
-/// What of `found` goes into the configuration: only keys that no other file sets.
-pub fn fragment(found: Option<&Found>, besides: &Besides) -> Fragment {
+/// What of `found` goes into the configuration: only keys that no other file sets. `apiservers`: as the cluster names them.
+pub fn fragment(found: Option<&Found>, apiservers: &[String], besides: &Besides) -> Fragment {
     let mut out = Fragment::default();
     let mut lines: Vec<String> = Vec::new();
     let free = |keys: &[&str], kept: &mut Vec<Kept>| {
@@ -85,13 +85,26 @@ pub fn fragment(found: Option<&Found>, besides: &Besides) -> Fragment {
             add("data_dir", escape::toml(&dir.value.display().to_string()), dir.from.to_string());
         }
     }
-    out.has_keys = !lines.is_empty();
+    let mut health: Vec<String> = Vec::new();
+    if !apiservers.is_empty() && free(&["health.apiservers"], &mut kept) {
+        let urls: Vec<String> = apiservers.iter().map(|url| escape::toml(url)).collect();
+        health.push("# the endpoints of service default/kubernetes".into());
+        health.push(format!("apiservers = [{}]", urls.join(", ")));
+    }
+    let api = found.and_then(|found| found.apiserver.as_ref());
+    if let Some((api, servers)) = api.and_then(|api| api.etcd_servers.as_ref().map(|servers| (api, servers)))
+        && free(&["health.layout"], &mut kept)
+    {
+        health.push(format!("# {}", escape::comment(&servers.from.to_string())));
+        health.push(format!("layout = {}", escape::toml(if api.local_only { "local" } else { "all" })));
+    }
+    out.has_keys = !lines.is_empty() || !health.is_empty();
     out.text = format!("{NOTE}\n# A key that another file sets is left out here, and so wins.\n");
     if let Some(found) = found {
         out.text.push_str(&format!("# Found: {}\n", found.layout.word()));
     }
-    if out.has_keys {
-        out.text.push_str(&format!("\n[etcd]\n{}\n", lines.join("\n")));
+    for (section, lines) in [("etcd", lines), ("health", health)].into_iter().filter(|(_, lines)| !lines.is_empty()) {
+        out.text.push_str(&format!("\n[{section}]\n{}\n", lines.join("\n")));
     }
     let layout = found.and_then(|found| found.apiserver.as_ref()).filter(|api| api.etcd_servers.is_some());
     if let Some(api) = layout

@@ -288,7 +288,7 @@ impl Drop for Cluster {
 }
 
 /// A directory below `target/tmp` with the test's and the cluster's name.
-fn keep_for_people(cluster: &Path) -> PathBuf {
+pub(super) fn keep_for_people(cluster: &Path) -> PathBuf {
     let test = std::thread::current().name().unwrap_or("test").replace("::", ".");
     let name = cluster.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
     let base = option_env!("CARGO_TARGET_TMPDIR").map_or_else(std::env::temp_dir, PathBuf::from);

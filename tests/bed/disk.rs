@@ -1,6 +1,9 @@
 //! A file system of a given size, to be full when a test wants it to be.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::sync::Arc;
 
 use tempfile::TempDir;
 
@@ -35,8 +38,18 @@ impl Drop for SmallDisk {
     }
 }
 
-/// An ext4 of its own in a file, to be frozen; needs root. Thawed and unmounted when dropped.
+/// The id of the test process follows.
+const FREEZE_PREFIX: &str = "refloat-freeze-";
+
+/// An ext4 of its own in a file, to be frozen; needs root. Thawed and unmounted when dropped, or by the next one that is
+/// made where a test was killed.
+#[derive(Clone)]
 pub struct FreezableDisk {
+    // Shared with what will thaw it.
+    mount: Arc<Mount>,
+}
+
+struct Mount {
     dir: TempDir,
 }
 
@@ -44,27 +57,44 @@ impl FreezableDisk {
     /// Of so many MiB.
     #[track_caller]
     pub fn new(mib: u64) -> Self {
-        let dir = tempfile::Builder::new().prefix("refloat-freeze-").tempdir().expect("make a temporary directory");
+        sweep();
+        let prefix = format!("{FREEZE_PREFIX}{}-", std::process::id());
+        let dir = tempfile::Builder::new().prefix(&prefix).tempdir().expect("make a temporary directory");
         let (image, at) = (dir.path().join("image"), dir.path().join("disk"));
         std::fs::File::create(&image).and_then(|file| file.set_len(mib << 20)).expect("make an image");
         std::fs::create_dir(&at).expect("make a directory");
         Run::new("mkfs.ext4").args(["-q", "-E", "lazy_itable_init=1,nodiscard"]).args([&image]).run().ok();
         Run::new("mount").args(["-o", "loop"]).args([&image, &at]).run().ok();
-        FreezableDisk { dir }
+        FreezableDisk { mount: Arc::new(Mount { dir }) }
     }
 
     pub fn path(&self) -> PathBuf {
-        self.dir.path().join("disk")
+        self.mount.path()
     }
 
-    /// Nothing is written there until it is thawed: by the guard, or by a timer that outlives a test that is killed.
+    /// Nothing is written there until it is thawed: by the guard, or by a process that outlives a test that is killed.
     #[track_caller]
-    pub fn freeze(&self) -> Frozen<'_> {
+    pub fn freeze(&self) -> Frozen {
         let at = self.path();
-        let script = "setsid sh -c 'sleep 90; fsfreeze -u \"$0\" 2>/dev/null' \"$0\" >/dev/null 2>&1 </dev/null &";
-        Run::new("sh").args(["-c".as_ref(), script.as_ref(), at.as_os_str()]).run().ok();
+        // A line takes it back; the end of the test process and the end of its patience do not.
+        let script = "read -r -t 90 line || fsfreeze -u \"$0\" 2>/dev/null";
+        let mut command = std::process::Command::new("setsid");
+        command.args(["bash", "-c", script]).arg(&at).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        let watch = command.spawn().expect("start what thaws it should the test be killed");
+        let frozen = Frozen { mount: Arc::clone(&self.mount), watch };
         Run::new("fsfreeze").args(["-f".as_ref(), at.as_os_str()]).run().ok();
-        Frozen(self)
+        frozen
+    }
+
+    /// For those who hold no guard: no process that writes there can be ended while it is frozen.
+    pub fn thaw(&self) {
+        self.mount.thaw();
+    }
+}
+
+impl Mount {
+    fn path(&self) -> PathBuf {
+        self.dir.path().join("disk")
     }
 
     fn thaw(&self) {
@@ -73,20 +103,41 @@ impl FreezableDisk {
 }
 
 /// Thaws it when dropped.
-pub struct Frozen<'a>(&'a FreezableDisk);
+pub struct Frozen {
+    mount: Arc<Mount>,
+    watch: Child,
+}
 
-impl Drop for Frozen<'_> {
+impl Drop for Frozen {
     fn drop(&mut self) {
-        self.0.thaw();
+        self.mount.thaw();
+        // It may have ended by itself.
+        let _ = self.watch.stdin.take().map(|mut stdin| stdin.write_all(b"thawed\n"));
+        let _ = self.watch.wait();
     }
 }
 
-impl Drop for FreezableDisk {
+impl Drop for Mount {
     fn drop(&mut self) {
         self.thaw();
         let unmounted = Run::new("umount").args(["-l".as_ref(), self.path().as_os_str()]).run();
         if !unmounted.success() {
             eprintln!("{unmounted}");
+        }
+    }
+}
+
+/// Unmounts and removes what test processes left that were killed.
+fn sweep() {
+    for entry in std::fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let pid = name.strip_prefix(FREEZE_PREFIX).and_then(|rest| rest.split_once('-')).map(|(pid, _)| pid);
+        if pid.is_some_and(|pid| pid.parse::<u32>().is_ok() && !Path::new("/proc").join(pid).exists()) {
+            let at = entry.path().join("disk");
+            let _ = Run::new("fsfreeze").args(["-u".as_ref(), at.as_os_str()]).run();
+            let _ = Run::new("umount").args(["-l".as_ref(), at.as_os_str()]).run();
+            // Another test process may be at it too.
+            let _ = std::fs::remove_dir_all(entry.path());
         }
     }
 }

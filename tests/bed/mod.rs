@@ -13,6 +13,7 @@
 //! - [`health`]: the health process under test
 //! - [`refloat`]: the program under test with a configuration of its own
 //! - [`disk`]: a small file system
+//! - [`plane`]: control planes: members, apiservers, HAProxy and kubelets' heartbeats, in networks of their own
 //! - [`systemd`]: booted nodes, in which packages are installed
 //! - [`process`], [`ports`], [`proto`], [`run`], [`rng`]: what these stand on
 
@@ -28,6 +29,7 @@ pub mod liar;
 pub mod line;
 pub mod node;
 pub mod pki;
+pub mod plane;
 pub mod ports;
 pub mod process;
 pub mod proto;
@@ -39,13 +41,14 @@ pub mod target;
 
 pub use cluster::{Builder, Cluster};
 pub use daemon::Daemon;
-pub use disk::{FreezableDisk, SmallDisk};
+pub use disk::{FreezableDisk, Frozen, SmallDisk};
 pub use fill::{Fill, Filled, HashKv};
 pub use health::HealthProcess;
 pub use liar::{Liar, Lie};
 pub use line::{Line, bbolt, soak};
 pub use node::Node;
 pub use pki::Pki;
+pub use plane::{Balancer, ControlPlane, Heartbeats, Namespace};
 pub use refloat::Refloat;
 pub use rng::{Rng, seed};
 pub use run::{Output, Run, until};

@@ -44,19 +44,20 @@ impl Pki {
         let foreign_ca = make.authority("foreign-ca");
         let server_for = format!("serverAuth,clientAuth\nsubjectAltName=DNS:localhost,IP:127.0.0.1,IP:::1{more_names}");
         Pki {
-            server: make.certificate("server", &ca, &server_for, &["-days", "365"]),
-            client: make.certificate("client", &ca, "clientAuth", &["-days", "365"]),
-            soon: make.certificate("soon", &ca, "clientAuth", &["-days", "5"]),
-            expired: make.certificate("expired", &ca, "clientAuth", &[]),
-            foreign: make.certificate("foreign", &foreign_ca, "clientAuth", &["-days", "365"]),
+            server: make.certificate("server", "/CN=bed server", &ca, &server_for, &["-days", "365"]),
+            client: make.certificate("client", "/CN=bed client", &ca, "clientAuth", &["-days", "365"]),
+            soon: make.certificate("soon", "/CN=bed soon", &ca, "clientAuth", &["-days", "5"]),
+            expired: make.certificate("expired", "/CN=bed expired", &ca, "clientAuth", &[]),
+            foreign: make.certificate("foreign", "/CN=bed foreign", &foreign_ca, "clientAuth", &["-days", "365"]),
             ca: ca.cert,
             foreign_ca: foreign_ca.cert,
         }
     }
 }
 
-struct Maker<'a> {
-    dir: &'a Path,
+/// Makes authorities and what they sign, in a directory that exists.
+pub(super) struct Maker<'a> {
+    pub dir: &'a Path,
 }
 
 impl Maker<'_> {
@@ -65,7 +66,7 @@ impl Maker<'_> {
     }
 
     #[track_caller]
-    fn openssl(&self, args: &[&str]) {
+    pub fn openssl(&self, args: &[&str]) {
         Run::new("openssl").dir(self.dir).args(args).run().ok();
     }
 
@@ -74,7 +75,7 @@ impl Maker<'_> {
     }
 
     #[track_caller]
-    fn authority(&self, name: &str) -> Pair {
+    pub fn authority(&self, name: &str) -> Pair {
         let (key, cert, subject) = (format!("{name}.key"), format!("{name}.crt"), format!("/CN=bed {name}"));
         let mut args = vec!["req", "-x509", "-days", "365", "-out", &cert];
         args.extend(self.request(&subject, &key));
@@ -85,12 +86,11 @@ impl Maker<'_> {
 
     /// `usage` continues the line `extendedKeyUsage=`; without `validity` the certificate has ended.
     #[track_caller]
-    fn certificate(&self, name: &str, ca: &Pair, usage: &str, validity: &[&str]) -> Pair {
+    pub fn certificate(&self, name: &str, subject: &str, ca: &Pair, usage: &str, validity: &[&str]) -> Pair {
         let file = |ending: &str| format!("{name}.{ending}");
         let (key, csr, ext, cert) = (file("key"), file("csr"), file("ext"), file("crt"));
-        let subject = format!("/CN=bed {name}");
         let mut args = vec!["req", "-out", &csr];
-        args.extend(self.request(&subject, &key));
+        args.extend(self.request(subject, &key));
         self.openssl(&args);
 
         let extensions = format!(

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
+use super::process::{Process, bound_to_us};
 use super::run::{Output, Run};
 use super::target::Target;
 
@@ -14,6 +15,8 @@ pub struct Refloat {
     member: Option<String>,
     target: Target,
     more: String,
+    /// Words before the program: the way into a namespace.
+    entry: Vec<String>,
 }
 
 /// The line of the configuration that keeps the free space of this machine out of the tests.
@@ -28,7 +31,7 @@ impl Refloat {
         for name in ["store", "state", "run"] {
             std::fs::create_dir(dir.path().join(name)).expect("make a directory");
         }
-        let refloat = Refloat { dir, member: None, target: target.into(), more: String::new() };
+        let refloat = Refloat { dir, member: None, target: target.into(), more: String::new(), entry: Vec::new() };
         refloat.configure();
         refloat
     }
@@ -38,6 +41,12 @@ impl Refloat {
     pub fn member(mut self, member: &str) -> Self {
         self.member = Some(member.to_owned());
         self.configure();
+        self
+    }
+
+    /// In the network, and under the host name, of a machine of a [`super::ControlPlane`].
+    pub fn inside(mut self, machine: &super::Namespace) -> Self {
+        self.entry = machine.entry().to_vec();
         self
     }
 
@@ -65,12 +74,30 @@ impl Refloat {
         self.dir.path().join("refloat.toml")
     }
 
-    /// A run with this configuration, for more arguments, environment or another time-out.
-    pub fn command(&self, args: &[&str]) -> Run {
+    /// The program, and the words before it where it runs in another network.
+    fn program(&self) -> Vec<String> {
         let Some(program) = option_env!("CARGO_BIN_EXE_refloat") else {
             panic!("only integration tests know where the program is");
         };
-        Run::new(program).args(["--config".as_ref(), self.config_file().as_os_str()]).args(args)
+        let config = self.config_file().display().to_string();
+        self.entry.iter().cloned().chain([program.to_owned(), "--config".into(), config]).collect()
+    }
+
+    /// A run with this configuration, for more arguments, environment or another time-out.
+    pub fn command(&self, args: &[&str]) -> Run {
+        let words = self.program();
+        Run::new(&words[0]).args(&words[1..]).args(args)
+    }
+
+    /// The same for a process that goes on until it is dropped, such as a daemon; what it says is added to `log`.
+    #[track_caller]
+    pub fn spawn(&self, args: &[&str], log: &Path) -> Process {
+        let said = std::fs::OpenOptions::new().create(true).append(true).open(log).expect("open the log");
+        let words = self.program();
+        let mut command = bound_to_us(&words[0]);
+        command.args(&words[1..]).args(args).env_remove("NOTIFY_SOCKET").env_remove("JOURNAL_STREAM");
+        command.stdin(std::process::Stdio::null()).stdout(said.try_clone().expect("share the log")).stderr(said);
+        Process::start(command)
     }
 
     #[track_caller]

@@ -29,6 +29,17 @@ fn a_word_counts_for_ten_seconds_and_no_longer() {
 }
 
 #[test]
+fn all_of_it_is_in_memory() {
+    if skip_unless_root("locks memory") {
+        return;
+    }
+    let node = Answering::start("balancer");
+    let status = std::fs::read_to_string(format!("/proc/{}/status", node.pid())).expect("its status");
+    let locked = status.lines().find_map(|line| line.strip_prefix("VmLck:")?.trim().strip_suffix(" kB")?.parse().ok());
+    assert!(locked.is_some_and(|kib: u64| kib > 1024), "{status}\n{}", node.log());
+}
+
+#[test]
 fn only_balancer_passes_a_decision_on() {
     for mode in ["off", "advise"] {
         let node = Answering::start(mode);

@@ -89,6 +89,11 @@ impl Answering {
         Dir::open(&self.refloat.dir().join("run")).expect("the runtime directory")
     }
 
+    /// Of the process; 0 while there is none.
+    pub fn pid(&self) -> u32 {
+        self.process.as_ref().map_or(0, Process::pid)
+    }
+
     /// What the health process would write now, `ago` before now.
     pub fn decide(&self, answer: Word, reason: &str, ago: Duration) {
         let (boot_id, now) = clock();

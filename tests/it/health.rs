@@ -132,9 +132,13 @@ fn the_socket_answers_without_the_daemon_and_the_daemon_follows_it() {
     assert_eq!(refloat.run(&["health"]).code, Some(1));
     daemon.process().thaw();
     cluster.node(0).thaw();
-    daemon.status_when("it is over", |s| s["health"]["state"] == "good" && s["troubles"].as_array().is_some_and(Vec::is_empty));
+    daemon.status_when("it is over", |s| {
+        s["health"]["state"] == "good" && s["troubles"].as_array().is_some_and(Vec::is_empty)
+    });
     health.stop();
-    daemon.status_when("nobody watches", |s| s["health"]["said"].as_str().is_some_and(|said| said.contains("does not answer")));
+    daemon.status_when("nobody watches", |s| {
+        s["health"]["said"].as_str().is_some_and(|said| said.contains("does not answer"))
+    });
 }
 
 #[test]

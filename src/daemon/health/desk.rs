@@ -143,10 +143,9 @@ mod tests {
         let now = local::now();
         let settings = FenceSettings::default();
         assert_eq!(desk.rules(&settings, now), FenceRules::default());
-        for (answer, expected) in [
-            (Word::Down, Hand::Hold { reason: "x".into(), until: None }),
-            (Word::Up, Hand::Release { until: None }),
-        ] {
+        for (answer, expected) in
+            [(Word::Down, Hand::Hold { reason: "x".into(), until: None }), (Word::Up, Hand::Release { until: None })]
+        {
             let boot_id = desk.boot_id.clone();
             let hand = hand::Hand { boot_id, at: now, until: None, answer, reason: "x".into(), uid: 0 };
             hand.write(&desk.runtime).unwrap();

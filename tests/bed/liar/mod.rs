@@ -1,29 +1,33 @@
 //! The one fake of the bed: etcd cannot be made to lie, so this stands between a client and a real member.
 //!
 //! In: the URL of a plain member and a lie. Out: a URL. Every call passes through to the member, in both
-//! directions, streams included; only `Maintenance/Snapshot` and `Maintenance/HashKV` are told wrongly, and only
-//! once a lie is set. It also counts calls, for tests that must show that a call was not made.
+//! directions, streams included; only `Maintenance/Snapshot`, `Maintenance/HashKV` and `Watch/Watch` are told wrongly,
+//! and only once a lie is set. It also counts calls, for tests that must show that a call was not made.
 //!
 //! - [`proxy`]: connections and honest calls
-//! - [`snapshot`], [`hash`]: the two calls that can lie
+//! - [`snapshot`], [`hash`], [`silence`]: the three calls that can lie
 //! - [`grpc`]: messages on an HTTP/2 stream
 
 mod grpc;
 mod hash;
 mod proxy;
+mod silence;
 mod snapshot;
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
 use super::target::{block_on, runtime};
 
 const SNAPSHOT: &str = "/etcdserverpb.Maintenance/Snapshot";
 const HASH_KV: &str = "/etcdserverpb.Maintenance/HashKV";
+const WATCH: &str = "/etcdserverpb.Watch/Watch";
 
 /// What is told wrongly. Bytes count the database and its trailer of 32 bytes; `after` beyond the end is the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,28 +64,42 @@ pub enum Lie {
     HashHang,
     /// HashKV fails with a gRPC status.
     HashError { status: u32 },
+    /// Watches stay open and tell nothing, those too that are open already. When the lie is over they end, so that the
+    /// client asks for what it has missed.
+    SilentWatch,
 }
 
 impl Lie {
     fn about(self) -> &'static str {
         match self {
             Lie::WrongHash | Lie::HashHang | Lie::HashError { .. } => HASH_KV,
+            Lie::SilentWatch => WATCH,
             _ => SNAPSHOT,
         }
     }
 }
 
+/// Where a member listens.
+#[derive(Clone)]
+enum Place {
+    Tcp(SocketAddr),
+    Unix(PathBuf),
+}
+
 /// What the connections share with the test.
 #[derive(Default)]
 struct Book {
-    member: Mutex<Option<SocketAddr>>,
+    member: Mutex<Option<Place>>,
     lies: Mutex<HashMap<&'static str, Lie>>,
     calls: Mutex<HashMap<String, usize>>,
+    /// Told whenever there is no lie any more.
+    honest: Notify,
 }
 
 /// A running proxy; it ends when it is dropped.
 pub struct Liar {
-    address: SocketAddr,
+    /// None on a Unix socket.
+    address: Option<SocketAddr>,
     book: Arc<Book>,
     task: JoinHandle<()>,
 }
@@ -106,7 +124,19 @@ impl Liar {
             let address = listener.local_addr().expect("an own address");
             (address, runtime().spawn(proxy::serve(listener, shared)))
         });
-        Liar { address, book, task }
+        Liar { address: Some(address), book, task }
+    }
+
+    /// Stands between a client and a member that are both reached by a Unix socket.
+    #[track_caller]
+    pub fn between(socket: &Path, member: &Path) -> Self {
+        let book = Arc::new(Book { member: Mutex::new(Some(Place::Unix(member.to_owned()))), ..Book::default() });
+        let (shared, socket) = (Arc::clone(&book), socket.to_owned());
+        // Listening needs the executor as well.
+        let listener =
+            block_on(async move { tokio::net::UnixListener::bind(&socket).expect("listen on a Unix socket") });
+        let task = runtime().spawn(proxy::serve(listener, shared));
+        Liar { address: None, book, task }
     }
 
     /// Passes calls to this member, from the next connection on.
@@ -114,11 +144,11 @@ impl Liar {
     pub fn stand_before(&self, member: &str) {
         let address = member.strip_prefix("http://").expect("the liar speaks plain HTTP/2 only");
         let address = address.parse().expect("an address and a port");
-        *self.book.member.lock().expect("no panic under this lock") = Some(address);
+        *self.book.member.lock().expect("no panic under this lock") = Some(Place::Tcp(address));
     }
 
     pub fn url(&self) -> String {
-        format!("http://{}", self.address)
+        format!("http://{}", self.address.expect("a liar on TCP"))
     }
 
     /// From the next call on; one lie about each of the two calls at a time.
@@ -128,6 +158,7 @@ impl Liar {
 
     pub fn be_honest(&self) {
         self.book.lies.lock().expect("no panic under this lock").clear();
+        self.book.honest.notify_waiters();
     }
 
     /// How often a method, for example `HashKV`, was called.
@@ -149,8 +180,12 @@ impl Drop for Liar {
 }
 
 impl Book {
-    fn member(&self) -> Option<SocketAddr> {
-        *self.member.lock().expect("no panic under this lock")
+    fn member(&self) -> Option<Place> {
+        self.member.lock().expect("no panic under this lock").clone()
+    }
+
+    fn is_silent(&self) -> bool {
+        self.lies.lock().expect("no panic under this lock").contains_key(WATCH)
     }
 
     fn calls(&self, method: &str) -> usize {

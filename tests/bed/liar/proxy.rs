@@ -1,6 +1,6 @@
 //! Connections and honest calls: what comes in goes out, in both directions at once.
 
-use std::net::SocketAddr;
+use std::io;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -8,12 +8,13 @@ use h2::client::{ResponseFuture, SendRequest};
 use h2::server::SendResponse;
 use h2::{RecvStream, SendStream};
 use http::{Request, Response, Uri};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
 use super::grpc::{Over, given_up, receive, send};
-use super::{Book, HASH_KV, hash, snapshot};
+use super::{Book, HASH_KV, Place, WATCH, hash, silence, snapshot};
 
 /// One call as the lies see it.
 pub struct Call {
@@ -24,19 +25,52 @@ pub struct Call {
     pub hang_up: Arc<Notify>,
 }
 
-pub async fn serve(listener: TcpListener, book: Arc<Book>) {
+/// A connection of either kind.
+pub trait Wire: AsyncRead + AsyncWrite + Send + Unpin + 'static {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin + 'static> Wire for T {}
+
+/// A listener of either kind.
+pub trait Listener: Send + 'static {
+    fn accept(&mut self) -> impl Future<Output = io::Result<impl Wire>> + Send;
+}
+
+impl Listener for TcpListener {
+    async fn accept(&mut self) -> io::Result<impl Wire> {
+        TcpListener::accept(self).await.map(|(socket, _)| socket)
+    }
+}
+
+impl Listener for UnixListener {
+    async fn accept(&mut self) -> io::Result<impl Wire> {
+        UnixListener::accept(self).await.map(|(socket, _)| socket)
+    }
+}
+
+pub async fn serve(mut listener: impl Listener, book: Arc<Book>) {
     // Dropping the set with this task ends all connections.
     let mut connections = JoinSet::new();
-    while let Ok((socket, _)) = listener.accept().await {
+    while let Ok(socket) = listener.accept().await {
         connections.spawn(connection(socket, Arc::clone(&book)));
         while connections.try_join_next().is_some() {}
     }
 }
 
 /// Serves one client by one connection to the member.
-async fn connection(socket: TcpStream, book: Arc<Book>) -> Result<(), Over> {
-    let member = book.member().ok_or(Over)?;
-    let upstream = TcpStream::connect(member).await.map_err(|_| Over)?;
+async fn connection(socket: impl Wire, book: Arc<Book>) -> Result<(), Over> {
+    match book.member().ok_or(Over)? {
+        Place::Tcp(address) => {
+            let upstream = TcpStream::connect(address).await.map_err(|_| Over)?;
+            between(socket, upstream, address.to_string(), book).await
+        }
+        Place::Unix(path) => {
+            let upstream = UnixStream::connect(path).await.map_err(|_| Over)?;
+            between(socket, upstream, "localhost".into(), book).await
+        }
+    }
+}
+
+async fn between(socket: impl Wire, upstream: impl Wire, member: String, book: Arc<Book>) -> Result<(), Over> {
     let (upstream, driver) = h2::client::handshake(upstream).await?;
     let mut tasks = JoinSet::new();
     tasks.spawn(async move { driver.await.map_err(Over::from) });
@@ -50,7 +84,7 @@ async fn connection(socket: TcpStream, book: Arc<Book>) -> Result<(), Over> {
         };
         let Some(next) = next else { return Ok(()) };
         let (request, respond) = next?;
-        tasks.spawn(call(request, respond, upstream.clone(), member, Arc::clone(&book), Arc::clone(&hang_up)));
+        tasks.spawn(call(request, respond, upstream.clone(), member.clone(), Arc::clone(&book), Arc::clone(&hang_up)));
     }
 }
 
@@ -58,14 +92,14 @@ async fn call(
     request: Request<RecvStream>,
     client: SendResponse<Bytes>,
     upstream: SendRequest<Bytes>,
-    member: SocketAddr,
+    member: String,
     book: Arc<Book>,
     hang_up: Arc<Notify>,
 ) -> Result<(), Over> {
     let (mut head, question) = request.into_parts();
     let path = head.uri.path().to_owned();
     let lie = book.note(&path);
-    let uri = Uri::builder().scheme("http").authority(member.to_string()).path_and_query(path.as_str());
+    let uri = Uri::builder().scheme("http").authority(member).path_and_query(path.as_str());
     head.uri = uri.build().map_err(|_| Over)?;
     let mut upstream = upstream.ready().await?;
     let (answer, to_member) = upstream.send_request(Request::from_parts(head, ()), question.is_end_stream())?;
@@ -73,6 +107,7 @@ async fn call(
 
     let answer = async {
         match lie {
+            _ if path == WATCH => silence::pass(call, &book).await,
             None => pass(call).await,
             Some(lie) if path == HASH_KV => hash::answer(call, lie).await,
             Some(lie) => snapshot::answer(call, lie).await,

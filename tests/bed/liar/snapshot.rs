@@ -97,7 +97,12 @@ impl Teller {
                 message.set(REMAINING, Value::Varint(bytes));
                 self.blob(&message, blob).await?;
             }
-            Lie::TooLong { .. } | Lie::Instead(_) | Lie::WrongHash | Lie::HashHang | Lie::HashError { .. } => {
+            Lie::TooLong { .. }
+            | Lie::Instead(_)
+            | Lie::WrongHash
+            | Lie::HashHang
+            | Lie::HashError { .. }
+            | Lie::SilentWatch => {
                 self.blob(message, blob).await?;
             }
         }

@@ -8,8 +8,8 @@ if [ -x /usr/bin/journalctl ]; then
 fi
 if [ "$1" -eq 1 ]; then
   if [ -x /usr/lib/systemd/systemd-update-helper ]; then
-    /usr/lib/systemd/systemd-update-helper install-system-units refloat.service refloat-certs.path refloat-answer.socket refloat-answer-http.socket || :
+    /usr/lib/systemd/systemd-update-helper install-system-units refloat.service refloat-health.service refloat-certs.path refloat-answer.socket refloat-answer-http.socket || :
   elif [ -x /usr/bin/systemctl ]; then
-    /usr/bin/systemctl --no-reload preset refloat.service refloat-certs.path refloat-answer.socket refloat-answer-http.socket || :
+    /usr/bin/systemctl --no-reload preset refloat.service refloat-health.service refloat-certs.path refloat-answer.socket refloat-answer-http.socket || :
   fi
 fi

@@ -20,8 +20,8 @@ fi
 if [ "$1" -eq 0 ]; then
   # A running job ends at its next safe point before this returns.
   if [ -x /usr/lib/systemd/systemd-update-helper ]; then
-    /usr/lib/systemd/systemd-update-helper remove-system-units refloat.service refloat-certs.path refloat-answer.socket refloat-answer-http.socket refloat-answer.service || :
+    /usr/lib/systemd/systemd-update-helper remove-system-units refloat.service refloat-health.service refloat-certs.path refloat-answer.socket refloat-answer-http.socket refloat-answer.service || :
   elif [ -x /usr/bin/systemctl ]; then
-    /usr/bin/systemctl --no-reload disable --now refloat.service refloat-certs.path refloat-answer.socket refloat-answer-http.socket refloat-answer.service || :
+    /usr/bin/systemctl --no-reload disable --now refloat.service refloat-health.service refloat-certs.path refloat-answer.socket refloat-answer-http.socket refloat-answer.service || :
   fi
 fi

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::node::{Node, Place};
 use super::plan::{Action, Plan};
 use super::text::Fragment;
-use super::units::{self, ANSWER, ANSWER_HTTP, CERTS, SERVICE, Unit};
+use super::units::{self, ANSWER, ANSWER_HTTP, CERTS, HEALTH, SERVICE, Unit};
 use super::{FRAGMENT, text};
 use crate::config::{FenceMode, FenceSettings, Settings};
 use crate::error::Result;
@@ -20,6 +20,7 @@ pub fn decide(fragment: &Fragment, settings: &Settings, node: &Node) -> Result<P
     let fence = &settings.fence;
     let drop_ins = [
         (SERVICE, text::service(&fragment.credentials, settings)?),
+        (HEALTH, text::health(&fragment.credentials)?),
         (CERTS, text::certs(&fragment.credentials)?),
         (ANSWER, text::socket(fence.agent_check, standard.agent_check)),
         (ANSWER_HTTP, text::socket(fence.http, standard.http)),
@@ -46,7 +47,11 @@ pub fn decide(fragment: &Fragment, settings: &Settings, node: &Node) -> Result<P
     }
     directories(&mut plan, node);
     let answers = settings.fence.mode != FenceMode::Off;
-    start(&mut plan, node, &written, |unit| answers || ![&ANSWER, &ANSWER_HTTP].contains(&unit));
+    start(&mut plan, node, &written, |unit| match unit {
+        unit if *unit == HEALTH => settings.health.enabled,
+        unit if *unit == ANSWER || *unit == ANSWER_HTTP => answers,
+        _ => true,
+    });
     Ok(plan)
 }
 

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use super::escape;
 use super::plan::Kept;
-use crate::config::{Besides, CREDENTIAL, Settings};
+use crate::config::{Besides, CREDENTIAL, EtcdLayout, Settings};
 use crate::discover::{Fact, Found};
 use crate::error::Result;
 
@@ -106,6 +106,15 @@ pub fn fragment(found: Option<&Found>, apiservers: &[String], besides: &Besides)
     for (section, lines) in [("etcd", lines), ("health", health)].into_iter().filter(|(_, lines)| !lines.is_empty()) {
         out.text.push_str(&format!("\n[{section}]\n{}\n", lines.join("\n")));
     }
+    let layout = found.and_then(|found| found.apiserver.as_ref()).filter(|api| api.etcd_servers.is_some());
+    if let Some(api) = layout
+        && free(&["health.layout"], &mut kept)
+    {
+        let word = if api.local_only { EtcdLayout::Local } else { EtcdLayout::All }.word();
+        let from = api.etcd_servers.as_ref().map(|servers| servers.from.to_string()).unwrap_or_default();
+        out.has_keys = true;
+        out.text.push_str(&format!("\n[health]\n# {}\nlayout = {}\n", escape::comment(&from), escape::toml(word)));
+    }
     out.kept = kept;
     out
 }
@@ -116,14 +125,25 @@ fn prefix(fact: &Fact<String>) -> Option<Fact<String>> {
     (!bare.is_empty()).then(|| fact.map(|_| format!("/{bare}")))
 }
 
-/// Credentials, and the directories outside of the service's own in which it writes. `None`: nothing to say.
-pub fn service(credentials: &[Credential], settings: &Settings) -> Result<Option<String>> {
+fn handed_over(credentials: &[Credential]) -> Result<Vec<String>> {
     let mut lines = Vec::new();
     for Credential { name, file } in credentials {
         lines.push(format!("LoadCredential={name}:{}", escape::rest_of_line(file)?));
         // A file that is missing must not keep the service from starting: this is what it reads then.
         lines.push(format!("SetCredential={name}:-"));
     }
+    Ok(lines)
+}
+
+/// Credentials alone: it writes nowhere. `None`: nothing to say.
+pub fn health(credentials: &[Credential]) -> Result<Option<String>> {
+    let lines = handed_over(credentials)?;
+    Ok((!lines.is_empty()).then(|| format!("{NOTE}\n[Service]\n{}\n", lines.join("\n"))))
+}
+
+/// Credentials, and the directories outside of the service's own in which it writes. `None`: nothing to say.
+pub fn service(credentials: &[Credential], settings: &Settings) -> Result<Option<String>> {
+    let mut lines = handed_over(credentials)?;
     let own = std::path::Path::new("/var/lib/refloat");
     let stores = settings.stores.iter().map(|store| &store.path);
     for path in stores.chain([&settings.paths.state]).filter(|path| !path.starts_with(own)) {

@@ -18,6 +18,14 @@ pub const SERVICE: Unit = Unit {
     configured: true,
 };
 
+/// Reads the same credentials, and writes nothing but its runtime directory.
+pub const HEALTH: Unit = Unit {
+    name: "refloat-health.service",
+    drop_in: "/etc/systemd/system/refloat-health.service.d/10-setup.conf",
+    wants: "multi-user.target.wants",
+    configured: true,
+};
+
 pub const CERTS: Unit = Unit {
     name: "refloat-certs.path",
     drop_in: "/etc/systemd/system/refloat-certs.path.d/10-setup.conf",
@@ -41,4 +49,4 @@ pub const ANSWER_HTTP: Unit = Unit {
 };
 
 /// In the order in which they are started.
-pub const ALL: [&Unit; 4] = [&SERVICE, &CERTS, &ANSWER, &ANSWER_HTTP];
+pub const ALL: [&Unit; 5] = [&SERVICE, &HEALTH, &CERTS, &ANSWER, &ANSWER_HTTP];

@@ -10,6 +10,7 @@
 //! - [`target`]: how to reach a member: URLs, certificates, user
 //! - [`fill`] writes data
 //! - [`liar`] is the proxy that lies
+//! - [`health`]: the health process under test
 //! - [`refloat`]: the program under test with a configuration of its own
 //! - [`disk`]: a small file system
 //! - [`plane`]: control planes: members, apiservers, HAProxy and kubelets' heartbeats, in networks of their own
@@ -23,6 +24,7 @@ pub mod cluster;
 pub mod daemon;
 pub mod disk;
 pub mod fill;
+pub mod health;
 pub mod liar;
 pub mod line;
 pub mod node;
@@ -41,6 +43,7 @@ pub use cluster::{Builder, Cluster};
 pub use daemon::Daemon;
 pub use disk::{FreezableDisk, Frozen, SmallDisk};
 pub use fill::{Fill, Filled, HashKv};
+pub use health::HealthProcess;
 pub use liar::{Liar, Lie};
 pub use line::{Line, bbolt, soak};
 pub use node::Node;

@@ -33,6 +33,7 @@ mod fence_haproxy;
 mod forge;
 mod forms;
 mod generated;
+mod health;
 mod history;
 mod hostile;
 mod hostile_tree;

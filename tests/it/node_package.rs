@@ -14,6 +14,7 @@ fn a_bare_install_starts_nothing_and_a_purge_leaves_nothing() {
     assert!(!said.to_lowercase().contains("warn") && !said.to_lowercase().contains("fail"), "{said}");
     for unit in [
         "refloat.service",
+        "refloat-health.service",
         "refloat-certs.path",
         "refloat-certs.service",
         "refloat-answer.socket",
@@ -29,11 +30,12 @@ fn a_bare_install_starts_nothing_and_a_purge_leaves_nothing() {
     assert!(user.contains(":/var/lib/refloat:") && user.trim().ends_with("nologin"), "{user}");
 
     // All that systemd complains about is printed, whatever the exit code.
-    let units =
-        ["refloat.service", "refloat-certs.path", "refloat-certs.service"].map(|u| format!("/lib/systemd/system/{u}"));
-    let verified = node.run(&["systemd-analyze", "verify", "--man=no", &units[0], &units[1], &units[2]]);
+    let units = ["refloat.service", "refloat-certs.path", "refloat-certs.service", "refloat-health.service"]
+        .map(|u| format!("/lib/systemd/system/{u}"));
+    let verified = node.run(&["systemd-analyze", "verify", "--man=no", &units[0], &units[1], &units[2], &units[3]]);
     assert!(verified.success() && verified.stdout.is_empty() && verified.stderr.is_empty(), "{verified}");
     node.run(&["systemd-analyze", "security", "--no-pager", "--threshold=15", "refloat.service"]).ok();
+    node.run(&["systemd-analyze", "security", "--no-pager", "--threshold=16", "refloat-health.service"]).ok();
 
     let ids = node.run(&["journalctl", "--list-catalog"]).ok();
     assert!(ids.contains("refloat: ") && node.run(&["dpkg", "--verify", "refloat"]).ok().is_empty(), "{ids}");

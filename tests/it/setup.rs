@@ -12,10 +12,16 @@ use crate::nodes::Node;
 
 const FRAGMENT: &str = "etc/refloat/conf.d/10-discovered.toml";
 const SERVICE: &str = "etc/systemd/system/refloat.service.d/10-setup.conf";
+const HEALTH: &str = "etc/systemd/system/refloat-health.service.d/10-setup.conf";
 const CERTS: &str = "etc/systemd/system/refloat-certs.path.d/10-setup.conf";
 
-const UNITS: [&str; 4] =
-    ["refloat.service", "refloat-certs.path", "refloat-answer.socket", "refloat-answer-http.socket"];
+const UNITS: [&str; 5] = [
+    "refloat.service",
+    "refloat-health.service",
+    "refloat-certs.path",
+    "refloat-answer.socket",
+    "refloat-answer-http.socket",
+];
 
 /// With the units that the package brings, and a state directory of its user.
 fn installed(tree: &str) -> Node {
@@ -86,7 +92,7 @@ fn every_layout_becomes_configuration_that_is_valid_and_the_same_again() {
         let done = setup(&node);
         assert_eq!(done["changes"], planned["changes"], "{tree}");
         all.push_str(&format!("==== {tree}\n"));
-        for path in [FRAGMENT, SERVICE, CERTS] {
+        for path in [FRAGMENT, SERVICE, HEALTH, CERTS] {
             match fs::read_to_string(node.at(path)) {
                 Ok(text) => all.push_str(&format!("---- /{path}\n{text}")),
                 Err(_) => all.push_str(&format!("---- /{path} is not written\n")),
@@ -283,7 +289,7 @@ fn what_would_not_work_is_told_and_stops_nothing() {
     said(
         &done,
         "warnings",
-        "refloat.service, refloat-certs.path, refloat-answer.socket, refloat-answer-http.socket: not installed",
+        "refloat.service, refloat-health.service, refloat-certs.path, refloat-answer.socket, refloat-answer-http.socket: not installed",
     );
     assert!(!done["changes"].to_string().contains("systemctl"), "{done}");
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio::task::{Id, JoinHandle, JoinSet};
 
+use super::desk;
 use crate::config::Settings;
 use crate::error::Result;
 use crate::etcd::Access;
@@ -111,7 +112,7 @@ impl Look {
             local: Local::new(Node::default(), started),
             observer: Observer::default(),
             verdicts: Verdicts::default(),
-            fence_rules: FenceRules::default(),
+            fence_rules: desk::rules(&read.settings.fence),
             fence: FenceState::default(),
             running: JoinSet::new(),
             asked: HashMap::new(),
@@ -300,10 +301,19 @@ impl Look {
         self.asked.is_empty() && self.schedule.is_settled()
     }
 
-    /// What was decided before a reload still counts.
-    pub fn follow(mut self, before: &Look) -> Look {
-        self.fence = before.fence.clone();
+    /// What was decided before it began still counts.
+    pub fn after(mut self, before: FenceState) -> Look {
+        self.fence = before;
         self
+    }
+
+    pub fn fence(&self) -> &FenceState {
+        &self.fence
+    }
+
+    /// The rules as they are now: a person may have said something.
+    pub fn set_fence_rules(&mut self, rules: FenceRules) {
+        self.fence_rules = rules;
     }
 }
 

@@ -6,11 +6,13 @@
 //! | look | answers of probes, timers | what is known, each second and on a change | [`look`] |
 //! | probes | members and apiservers | samples | [`crate::health::probes`] |
 //! | statfs, pressure, process, log | the disk, `/proc`, standard error: a thread each, never waited for | | [`crate::health::probes::local`], [`crate::host::log`] |
+//! | desk | a person's word | the fence file, for whoever answers balancers | [`desk`] |
 //! | socket | requests on health.sock | documents | [`crate::http`] |
 //!
 //! One thread for all that does not block. Nothing is read from a disk after the start but on SIGHUP, and nothing
 //! written but below the runtime directory.
 
+mod desk;
 mod look;
 
 use std::path::{Path, PathBuf};
@@ -21,6 +23,7 @@ use tokio::signal::unix::SignalKind;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use self::desk::Desk;
 use self::look::{Change, Look, Read, read_again};
 use super::{heart, listen, make_runtime_dir, reload};
 use crate::config::{Loaded, Settings};
@@ -57,7 +60,9 @@ pub async fn run(loaded: Loaded, only: Option<PathBuf>) -> Result<()> {
     }
 
     let beat = heart(notifier.clone());
-    let mut look = Look::begin(Read::now(settings), locked.clone(), started).await;
+    let mut desk = Desk::open(&settings.paths.runtime)?;
+    let before = desk.before(started);
+    let mut look = Look::begin(Read::now(settings), locked.clone(), started).await.after(before);
     let pid = Some(std::process::id());
     let (latest, seen) = watch::channel(Arc::new(look.document(pid)));
     let stop = CancellationToken::new();
@@ -83,9 +88,12 @@ pub async fn run(loaded: Loaded, only: Option<PathBuf>) -> Result<()> {
         };
         let now = local::now();
         let mut changed = tell(&changes);
+        let mut second = false;
         if now >= turn {
             turns += 1;
-            if turns.is_multiple_of(2) {
+            second = turns.is_multiple_of(2);
+            look.set_fence_rules(desk.rules(&look.settings().fence, now));
+            if second {
                 look.observe();
             }
             changed |= tell(&look.judge(now));
@@ -93,7 +101,8 @@ pub async fn run(loaded: Loaded, only: Option<PathBuf>) -> Result<()> {
             beat();
         }
         // Each second, since what is shown grows old, and at once on a change.
-        if changed || now.plus(TURN) == turn && turns.is_multiple_of(2) {
+        if changed || second {
+            desk.tell(look.fence(), now);
             let document = look.document(pid);
             let sentence = document.sentence();
             if sentence != said {
@@ -133,7 +142,7 @@ async fn again(before: &Look, only: Option<&Path>, locked: Option<String>, start
     let (settings, _) = reload::read(only.map(Path::to_path_buf)).await?;
     reload::stays(before.settings(), &settings)?;
     let read = read_again(settings).await?;
-    Ok(Look::begin(read, locked, started).await.follow(before))
+    Ok(Look::begin(read, locked, started).await.after(before.fence().clone()))
 }
 
 /// Says what became of targets. Whether anything did.

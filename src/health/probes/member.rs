@@ -29,7 +29,7 @@ pub fn probe_key(node: &str) -> String {
 
 fn value() -> Vec<u8> {
     // Not one byte over and over: what compresses on the way would be small again.
-    (0..LARGE).map(|at| (at * 31 % 251) as u8).collect()
+    (0..LARGE).map(|at| b'a' + (at * 7 % 26) as u8).collect()
 }
 
 #[derive(Debug)]

@@ -13,7 +13,7 @@ use crate::error::Result;
 use crate::etcd::Access;
 use crate::health::facts::Facts;
 use crate::health::fence::decide::{FenceRules, FenceState, decide};
-use crate::health::model::{Kind, Mono, Observer, Outcome, Reading, Sample, TargetId, Watched};
+use crate::health::model::{Kind, Mono, Observer, Outcome, Probe, Reading, Sample, TargetId, Watched};
 use crate::health::probes::local::{self, Local, Node};
 use crate::health::probes::{self, Means, Probes};
 use crate::health::rules::Rules;
@@ -195,13 +195,21 @@ impl Look {
         let now = local::now();
         let samples = samples.unwrap_or_else(|| vec![probes::lost(ask.target, ask.probe, at)]);
         let failed = probes::failed(&samples);
-        self.schedule.done(ask.target, ask.probe, failed, now);
         for sample in &samples {
             self.facts.fold(sample);
             self.notice(sample, now);
         }
-        for (target, probe) in self.facts.urgent(&self.watched) {
-            self.schedule.hurry(target, probe, now);
+        let next = |probe| self.facts.next(ask.target, probe);
+        // A cache that does not catch up is seen with the next write.
+        let next = match ask.probe {
+            Probe::A3 if failed => next(Probe::A3).min(next(Probe::A4)),
+            probe => next(probe),
+        };
+        self.schedule.done(ask.target, ask.probe, next, now);
+        if failed {
+            for (target, probe) in self.facts.urgent(&self.watched) {
+                self.schedule.hurry(target, probe, now);
+            }
         }
         // Good news of a good target are no news.
         let good = self.verdicts.state(ask.target) == State::Good && !failed;

@@ -107,13 +107,13 @@ impl Asker {
         header(answer.header())
     }
 
-    /// A raft proposal that changes no key, and the alarms of all members.
-    pub async fn alarms(&self, limit: Duration) -> Result<(ReadHeader, Vec<Alarm>), Why> {
+    /// A raft proposal that changes no key, and the alarms of all members. etcd 3.4 gives no header with them.
+    pub async fn alarms(&self, limit: Duration) -> Result<(Option<ReadHeader>, Vec<Alarm>), Why> {
         let answer = self.call(limit, async |mut c| c.alarm(AlarmAction::Get, AlarmType::None, None).await).await?;
         let mut alarms: Vec<Alarm> =
             answer.alarms().iter().map(|a| Alarm { member_id: a.member_id(), kind: a.alarm().into() }).collect();
         alarms.sort();
-        Ok((header(answer.header())?, alarms))
+        Ok((answer.header().map(ReadHeader::from), alarms))
     }
 
     /// Local facts.

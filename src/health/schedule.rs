@@ -97,7 +97,7 @@ impl Schedule {
                 });
             }
         }
-        Schedule { rules: rules.clone(), entries }
+        Schedule { rules: *rules, entries }
     }
 
     /// Those that are due, in the order in which they were; they count as running until [`Schedule::done`].
@@ -271,8 +271,8 @@ mod tests {
         for (took, fails, most) in [
             (Duration::from_millis(3), false, 15.0),
             // Everything is hung, or refuses at once: what fails is asked sooner, so that its end is seen.
-            (Duration::from_secs(1), true, 20.0),
-            (Duration::from_millis(1), true, 20.0),
+            (Duration::from_secs(1), true, 24.0),
+            (Duration::from_millis(1), true, 24.0),
         ] {
             let asked = run(&five("cp1"), span, took, fails);
             let sum = asked.iter().map(|(_, ask)| cost(ask)).fold((0, 0, 0), |a, b| (a.0 + b.0, a.1 + b.1, a.2 + b.2));

@@ -125,16 +125,15 @@ fn the_socket_answers_without_the_daemon_and_the_daemon_follows_it() {
     cluster.node(0).freeze();
     let status = daemon.status_when("the daemon says what is bad", |s| s["health"]["state"] == "bad");
     assert_eq!(status["health"]["troubles"][0]["cause"], "hung-process", "{status}");
-    daemon.status_when("as a trouble too", |s| {
+    let told = |s: &Value| {
         s["troubles"].as_array().is_some_and(|all| all.iter().any(|trouble| trouble["error"]["code"] == "unhealthy"))
-    });
+    };
+    daemon.status_when("as a trouble too", told);
     daemon.process().freeze();
     assert_eq!(refloat.run(&["health"]).code, Some(1));
     daemon.process().thaw();
     cluster.node(0).thaw();
-    daemon.status_when("it is over", |s| {
-        s["health"]["state"] == "good" && s["troubles"].as_array().is_some_and(Vec::is_empty)
-    });
+    daemon.status_when("it is over", |s| s["health"]["state"] == "good" && !told(s));
     health.stop();
     daemon.status_when("nobody watches", |s| {
         s["health"]["said"].as_str().is_some_and(|said| said.contains("does not answer"))

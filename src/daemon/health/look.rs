@@ -108,7 +108,7 @@ impl Look {
         let mut look = Look {
             schedule: Schedule::new(&watched, &rules, false, now),
             probes: Probes::none(),
-            facts: Facts::new(rules.clone(), &watched),
+            facts: Facts::new(rules, &watched),
             local: Local::new(Node::default(), started),
             observer: Observer::default(),
             verdicts: Verdicts::default(),
@@ -141,7 +141,7 @@ impl Look {
         let means = Means { etcd: &self.read.etcd, kubernetes, addresses: &addresses };
         self.probes = Probes::new(&self.watched, &means);
         self.schedule = Schedule::new(&self.watched, &self.rules, settings.health.write_probe, now);
-        self.facts = Facts::new(self.rules.clone(), &self.watched);
+        self.facts = Facts::new(self.rules, &self.watched);
         self.verdicts = Verdicts::default();
         self.running.abort_all();
         self.running = JoinSet::new();

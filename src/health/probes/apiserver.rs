@@ -13,7 +13,6 @@ use serde_json::Value;
 use super::super::model::{Failure, Outcome, Probe, Reading};
 use super::super::schedule::Ask;
 use super::{Found, good};
-use crate::error::Result;
 use crate::kube::probe::lease::{self, Lease};
 use crate::kube::probe::{Answer, Asker, Identity, Why};
 
@@ -21,6 +20,22 @@ use crate::kube::probe::{Answer, Asker, Identity, Why};
 const PAUSES: [u64; 6] = [0, 20, 60, 120, 240, 400];
 /// Of an error's text, so much is told.
 const SAID: usize = 200;
+
+/// Why there is no good answer.
+enum No {
+    Failed(Failure),
+    /// It says nothing about the apiserver.
+    Unknown(String),
+}
+
+impl From<No> for Outcome {
+    fn from(no: No) -> Outcome {
+        match no {
+            No::Failed(failure) => Outcome::Failed(failure),
+            No::Unknown(why) => Outcome::Unknown(why),
+        }
+    }
+}
 
 /// The Lease as this node knows it, by whatever apiserver it came.
 type Known = Arc<Mutex<Option<Lease>>>;
@@ -42,7 +57,7 @@ impl Apiserver {
         identity: &Identity,
         node: &str,
         known: &Known,
-    ) -> Result<Apiserver> {
+    ) -> crate::error::Result<Apiserver> {
         let asker = || Asker::new(url, address, identity);
         Ok(Apiserver { checks: asker()?, reads: asker()?, writes: asker()?, node: node.into(), known: known.clone() })
     }
@@ -62,7 +77,7 @@ impl Apiserver {
             Probe::A2 | Probe::V1 => {
                 let outcome = match self.read(&self.reads, ask.deadline).await {
                     Ok(lease) => good(Reading::Lease { revision: lease.revision }),
-                    Err(outcome) => outcome,
+                    Err(no) => no.into(),
                 };
                 vec![Found::since(begun, ask.probe, outcome)]
             }
@@ -81,16 +96,12 @@ impl Apiserver {
         let outcome = self.both_checks(begun + limit, |ends| {
             found.push(Found::since(begun, Probe::A1, good(Reading::Certificate { not_after: ends.as_second() })));
         });
-        let outcome = outcome.await.unwrap_or_else(|outcome| outcome);
+        let outcome = outcome.await.unwrap_or_else(Outcome::from);
         found.push(Found::since(begun, Probe::A1, outcome));
         found
     }
 
-    async fn both_checks(
-        &self,
-        end: Instant,
-        mut shown: impl FnMut(Timestamp),
-    ) -> std::result::Result<Outcome, Outcome> {
+    async fn both_checks(&self, end: Instant, mut shown: impl FnMut(Timestamp)) -> Result<Outcome, No> {
         let mut failing: Vec<String> = Vec::new();
         let mut states = [false; 2];
         for (path, state) in ["/readyz", "/livez"].into_iter().zip(&mut states) {
@@ -111,17 +122,17 @@ impl Apiserver {
     }
 
     /// A2: from etcd, through this apiserver.
-    async fn read(&self, by: &Asker, limit: Duration) -> std::result::Result<Lease, Outcome> {
+    async fn read(&self, by: &Asker, limit: Duration) -> Result<Lease, No> {
         let answer = by.request(Method::GET, &lease::path(&self.node, false), None, limit).await.map_err(failed)?;
         self.lease(&answer)
     }
 
-    fn lease(&self, answer: &Answer) -> std::result::Result<Lease, Outcome> {
+    fn lease(&self, answer: &Answer) -> Result<Lease, No> {
         if !matches!(answer.status, 200 | 201) {
             return Err(judge(answer));
         }
         let Some(read) = Lease::read(&answer.body) else {
-            return Err(Outcome::Failed(Failure::Server(format!("HTTP {} without a Lease", answer.status))));
+            return Err(No::Failed(Failure::Server(format!("HTTP {} without a Lease", answer.status))));
         };
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.as_ref().is_none_or(|known| known.revision < read.revision) {
@@ -135,7 +146,7 @@ impl Apiserver {
         let large = ask.probe == Probe::A5;
         let written = match self.renew(large, begun + ask.deadline).await {
             Ok(written) => written,
-            Err(outcome) => return vec![Found::since(begun, ask.probe, outcome)],
+            Err(no) => return vec![Found::since(begun, ask.probe, no.into())],
         };
         let renewed = |probe| Found::since(begun, probe, good(Reading::Lease { revision: written.revision }));
         let mut found = vec![renewed(ask.probe)];
@@ -148,14 +159,14 @@ impl Apiserver {
         found
     }
 
-    async fn renew(&self, large: bool, end: Instant) -> std::result::Result<Lease, Outcome> {
+    async fn renew(&self, large: bool, end: Instant) -> Result<Lease, No> {
         let left = || end.saturating_duration_since(Instant::now());
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let mut lease = match known {
             Some(known) => known,
             None => match self.read(&self.writes, left()).await {
                 Ok(read) => read,
-                Err(outcome) => return self.make(outcome, left()).await,
+                Err(no) => return self.make(no, left()).await,
             },
         };
         let path = lease::path(&self.node, false);
@@ -176,8 +187,8 @@ impl Apiserver {
     }
 
     /// The Lease that setup did not make. `otherwise`: what is so when it may not be made.
-    async fn make(&self, otherwise: Outcome, left: Duration) -> std::result::Result<Lease, Outcome> {
-        if !matches!(&otherwise, Outcome::Unknown(why) if why.starts_with("404")) {
+    async fn make(&self, otherwise: No, left: Duration) -> Result<Lease, No> {
+        if !matches!(&otherwise, No::Unknown(why) if why.starts_with("404")) {
             return Err(otherwise);
         }
         let body = lease::first(&self.node, Timestamp::now());
@@ -201,7 +212,7 @@ impl Apiserver {
             let left = end.saturating_duration_since(Instant::now());
             let answer = match self.writes.request(Method::GET, &path, None, left).await {
                 Ok(answer) => answer,
-                Err(why) => return failed(why),
+                Err(why) => return failed(why).into(),
             };
             match Lease::read(&answer.body).filter(|_| answer.status == 200) {
                 Some(lease) if lease.revision >= written => {
@@ -210,7 +221,7 @@ impl Apiserver {
                 Some(lease) => seen = lease.revision,
                 // A Lease that was just made is not in the cache yet.
                 None if answer.status == 404 => seen = 0,
-                None => return judge(&answer),
+                None => return judge(&answer).into(),
             }
         }
     }
@@ -228,7 +239,7 @@ fn printable(text: &str, most: usize) -> String {
 }
 
 /// What an answer that is not a good one says.
-fn judge(answer: &Answer) -> Outcome {
+fn judge(answer: &Answer) -> No {
     let message = serde_json::from_slice::<Value>(&answer.body)
         .ok()
         .and_then(|body| body.get("message").and_then(Value::as_str).map(String::from))
@@ -236,24 +247,24 @@ fn judge(answer: &Answer) -> Outcome {
     let message = printable(&message, SAID);
     let says = |text: &str| message.contains(text);
     let status = answer.status;
-    let unknown = |why: &str| Outcome::Unknown(format!("{status}: {why} ({message})"));
+    let unknown = |why: &str| No::Unknown(format!("{status}: {why} ({message})"));
     match status {
         401 => unknown("the apiserver does not know this identity"),
         403 => unknown("this identity may not do that"),
         404 => unknown("the Lease is not there, and was not made"),
         409 => unknown("somebody else writes the Lease all the time"),
         429 => unknown("the apiserver has too many requests"),
-        500..=599 if says("database space exceeded") => Outcome::Failed(Failure::NoSpace),
+        500..=599 if says("database space exceeded") => No::Failed(Failure::NoSpace),
         500..=599 if says("no leader") || says("leader changed") || says("etcdserver: request timed out") => {
-            Outcome::Failed(Failure::NoLeader(message))
+            No::Failed(Failure::NoLeader(message))
         }
-        500..=599 => Outcome::Failed(Failure::Server(format!("HTTP {status}: {message}"))),
+        500..=599 => No::Failed(Failure::Server(format!("HTTP {status}: {message}"))),
         _ => unknown("that is no answer of an apiserver"),
     }
 }
 
-fn failed(why: Why) -> Outcome {
-    Outcome::Failed(match why {
+fn failed(why: Why) -> No {
+    No::Failed(match why {
         Why::Refused => Failure::Refused,
         Why::Unreachable => Failure::Unreachable,
         Why::Silent => Failure::Silent,
@@ -269,7 +280,7 @@ mod tests {
     use super::*;
 
     fn answer(status: u16, body: &str) -> Outcome {
-        judge(&Answer { status, body: body.to_string().into(), certificate_ends: None })
+        judge(&Answer { status, body: body.to_string().into(), certificate_ends: None }).into()
     }
 
     #[test]

@@ -247,7 +247,7 @@ fn name(kind: FsType) -> String {
         (0x5346_414F, "afs"),
         (0x0BD0_0BD0, "lustre"),
     ];
-    let number = i64::from(kind.0);
+    let number = kind.0;
     let found = names.iter().find(|(magic, _)| *magic == number || *magic == number & 0xFFFF_FFFF);
     found.map_or_else(|| format!("0x{number:x}"), |(_, name)| (*name).into())
 }

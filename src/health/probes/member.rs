@@ -9,7 +9,7 @@ use super::super::schedule::Ask;
 use super::good;
 use super::local::now;
 use crate::error::Result;
-use crate::etcd::{Access, AlarmKind, Asker, MemberStatus, Why};
+use crate::etcd::{Access, AlarmKind, Asker, MemberStatus, ReadHeader, Why};
 
 /// Larger than any packet, smaller than what anybody would miss.
 const LARGE: usize = 16 << 10;
@@ -44,6 +44,8 @@ pub(super) struct Member {
 struct Seen {
     /// Bytes of the database and its quota, by the last E6.
     size: Option<(u64, u64)>,
+    /// Revision and term of the last read.
+    read: (i64, u64),
     /// A revision of ours that must be compacted some day, and since when it has been there.
     mark: Option<(i64, Mono)>,
 }
@@ -81,12 +83,14 @@ impl Member {
                 Some(ends) => good(Reading::Certificate { not_after: ends.as_second() }),
                 None => good(Reading::Nothing),
             }),
-            Probe::E2 => self.asker.serializable(ask.deadline).await.map(header),
-            Probe::E3 => self.asker.linearizable(ask.deadline).await.map(header),
+            Probe::E2 => self.asker.serializable(ask.deadline).await.map(|read| self.header(read)),
+            Probe::E3 => self.asker.linearizable(ask.deadline).await.map(|read| self.header(read)),
             Probe::E4 => self.asker.alarms(ask.deadline).await.map(|(header, alarms)| {
                 let word = |kind: AlarmKind| kind.word().to_ascii_lowercase();
                 let alarms = alarms.iter().map(|alarm| (word(alarm.kind), alarm.member_id)).collect();
-                good(Reading::Alarms { revision: header.revision, term: header.raft_term, alarms })
+                // Where it brings none, the last read's stands for it.
+                let (revision, term) = header.map(|h| (h.revision, h.raft_term)).unwrap_or(self.seen().read);
+                good(Reading::Alarms { revision, term, alarms })
             }),
             Probe::E5 => self.write(ask.deadline).await,
             Probe::E6 => self.asker.status(ask.deadline).await.map(|status| self.status(status)),
@@ -119,6 +123,11 @@ impl Member {
         }))
     }
 
+    fn header(&self, header: ReadHeader) -> Outcome {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner).read = (header.revision, header.raft_term);
+        good(Reading::Header { revision: header.revision, term: header.raft_term })
+    }
+
     async fn compacted(&self, revision: i64, limit: Duration) {
         if self.asker.is_compacted(revision, limit).await == Ok(true) {
             self.seen.lock().unwrap_or_else(PoisonError::into_inner).mark = None;
@@ -144,7 +153,7 @@ impl Member {
         let left = end.saturating_duration_since(Instant::now());
         let (read, back) = self.asker.get(&self.key, left).await?;
         Ok(match back {
-            Some(back) if back == value => header(read),
+            Some(back) if back == value => self.header(read),
             Some(back) => {
                 let why = format!("{} holds {} bytes that are not those that were written", self.key, back.len());
                 Outcome::Failed(Failure::Server(why))
@@ -152,10 +161,6 @@ impl Member {
             None => Outcome::Failed(Failure::Server(format!("{} is not there after it was written", self.key))),
         })
     }
-}
-
-fn header(header: crate::etcd::ReadHeader) -> Outcome {
-    good(Reading::Header { revision: header.revision, term: header.raft_term })
 }
 
 fn outcome(why: Why) -> Outcome {
@@ -191,7 +196,7 @@ mod tests {
             (None, Some((5, late)), late, ""),
             (Some((u64::MAX, u64::MAX)), None, late, "more than 70 %"),
         ] {
-            let said = Seen { size, mark }.pause(now).unwrap_or_default();
+            let said = Seen { size, mark, ..Seen::default() }.pause(now).unwrap_or_default();
             assert!(said.contains(says) && (!says.is_empty() || said.is_empty()), "{size:?} {mark:?}: {said}");
         }
     }

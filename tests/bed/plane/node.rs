@@ -193,12 +193,19 @@ impl PlaneNode {
         self.start(name, &product(&format!("kubernetes-1.36.3/{name}")), &args);
     }
 
-    /// What both take.
+    /// An administrator's, in a file of this name.
     #[track_caller]
-    fn kubernetes_client(&self, name: &str) -> Vec<String> {
+    pub fn kubeconfig(&self, name: &str) -> PathBuf {
         let file = self.plan.dir.join(format!("{}-{name}.kubeconfig", self.plan.name));
         let config = lock(&self.pki).as_ref().map(|f| f.kubeconfig.clone()).expect("a plane that was started");
         std::fs::write(&file, config).expect("write a kubeconfig");
+        file
+    }
+
+    /// What both take.
+    #[track_caller]
+    fn kubernetes_client(&self, name: &str) -> Vec<String> {
+        let file = self.kubeconfig(name);
         ["kubeconfig", "authentication-kubeconfig", "authorization-kubeconfig"]
             .map(|flag| format!("--{flag}={}", file.display()))
             .into_iter()

@@ -96,7 +96,10 @@ pub fn fragment(found: Option<&Found>, apiservers: &[String], besides: &Besides)
         && free(&["health.layout"], &mut kept)
     {
         health.push(format!("# {}", escape::comment(&servers.from.to_string())));
-        health.push(format!("layout = {}", escape::toml(if api.local_only { "local" } else { "all" })));
+        health.push(format!(
+            "layout = {}",
+            escape::toml(if api.local_only { EtcdLayout::Local } else { EtcdLayout::All }.word())
+        ));
     }
     out.has_keys = !lines.is_empty() || !health.is_empty();
     out.text = format!("{NOTE}\n# A key that another file sets is left out here, and so wins.\n");
@@ -105,15 +108,6 @@ pub fn fragment(found: Option<&Found>, apiservers: &[String], besides: &Besides)
     }
     for (section, lines) in [("etcd", lines), ("health", health)].into_iter().filter(|(_, lines)| !lines.is_empty()) {
         out.text.push_str(&format!("\n[{section}]\n{}\n", lines.join("\n")));
-    }
-    let layout = found.and_then(|found| found.apiserver.as_ref()).filter(|api| api.etcd_servers.is_some());
-    if let Some(api) = layout
-        && free(&["health.layout"], &mut kept)
-    {
-        let word = if api.local_only { EtcdLayout::Local } else { EtcdLayout::All }.word();
-        let from = api.etcd_servers.as_ref().map(|servers| servers.from.to_string()).unwrap_or_default();
-        out.has_keys = true;
-        out.text.push_str(&format!("\n[health]\n# {}\nlayout = {}\n", escape::comment(&from), escape::toml(word)));
     }
     out.kept = kept;
     out

@@ -3,8 +3,11 @@
 
 use std::time::Duration;
 
-use crate::bed::plane::{GUIDE, NodeWatch, Rules};
-use crate::bed::{Balancer, ControlPlane, Heartbeats, skip_unless_root};
+use serde_json::Value;
+
+use crate::bed::plane::{GUIDE, NodeWatch, PlaneNode, Rules};
+use crate::bed::process::Process;
+use crate::bed::{Balancer, ControlPlane, Heartbeats, Refloat, Target, skip_unless_root};
 
 const NODES: usize = 20;
 
@@ -15,6 +18,8 @@ enum Guard {
     Guide,
     /// HAProxy that looks whether the port is open, as most balancers do that know nothing of Kubernetes.
     Port,
+    /// HAProxy with refloat's word on each node, as docs/fencing.md has it.
+    Refloat,
 }
 
 impl Guard {
@@ -25,6 +30,7 @@ impl Guard {
                 let lines = GUIDE.lines().filter(|line| !line.contains("http-check") && !line.contains("httpchk"));
                 lines.map(|line| line.replace(" verify none", "") + "\n").collect()
             }
+            Guard::Refloat => include_str!("../../docs/snippets/haproxy.cfg").to_owned(),
         }
     }
 }
@@ -49,6 +55,11 @@ const GRACE: Duration = Duration::from_secs(22);
 
 fn replay(guard: Guard) -> Outcome {
     let plane = ControlPlane::builder(5).start();
+    let guards: Vec<NodeGuard> = match guard {
+        Guard::Refloat => (0..plane.nodes().len()).map(|node| NodeGuard::start(&plane, node)).collect(),
+        Guard::Guide | Guard::Port => Vec::new(),
+    };
+    guards.iter().for_each(|guard| guard.is_good(&plane));
     let balancer = Balancer::start(&plane, &guard.config());
     let rules = Rules::default();
     let hearts = Heartbeats::start(&plane, NODES, rules);
@@ -71,6 +82,9 @@ fn replay(guard: Guard) -> Outcome {
 
     let since = hearts.now();
     let faults = [plane.node(3).hang_member(), plane.node(4).hang_member()];
+    for (node, guard) in guards.iter().enumerate() {
+        guard.judges(&plane, node, since, &hearts);
+    }
     // With a guard that works nothing is ever lost: the time that the worst kubelet would need, and some more.
     let over = since + GRACE + rules.period * 2;
     let is_over = || hearts.now() > over;
@@ -80,7 +94,13 @@ fn replay(guard: Guard) -> Outcome {
     plane.wait("time", || is_over().then_some(()));
     let states = bad.iter().map(|name| balancer.server(name).state).collect();
     let outcome = Outcome { lost: watch.lost_since(since), longest_gap: hearts.longest_gap(since), stuck, states };
+    for node in plane.nodes().iter().skip(3).filter(|_| guard == Guard::Refloat) {
+        eprintln!("--- health on {}\n{}", node.name(), node.log("health"));
+    }
     drop(faults);
+    if guard == Guard::Refloat {
+        plane.wait("all servers up again", || balancer.servers().iter().all(|s| s.state == "UP").then_some(()));
+    }
     plane.wait("all nodes ready again", || {
         watch.seen().values().all(|states| states.last().is_some_and(|(_, state)| state == "True")).then_some(())
     });
@@ -110,5 +130,76 @@ fn a_check_of_the_port_sees_nothing() {
     assert_eq!(outcome.states, ["UP", "UP"], "{outcome:?}");
 }
 
-// With refloat, the other half: `Guard::Refloat` gives the snippet of docs/fencing.md, `replay` starts `refloat health` and
-// `refloat answer` on each node before the balancer, and `outcome.lost` is empty.
+#[test]
+fn with_refloat_no_node_is_lost() {
+    if skip_unless_root("makes network namespaces") {
+        return;
+    }
+    let outcome = replay(Guard::Refloat);
+    assert!(outcome.lost.is_empty(), "{outcome:?}");
+    assert_eq!(outcome.stuck, 0, "{outcome:?}");
+    assert!(outcome.states.iter().all(|state| state.starts_with("DOWN")), "{outcome:?}");
+}
+
+/// Health and answer of one node, in its network.
+struct NodeGuard {
+    refloat: Refloat,
+    _processes: [Process; 2],
+}
+
+impl NodeGuard {
+    fn start(plane: &ControlPlane, at: usize) -> NodeGuard {
+        let node = plane.node(at);
+        let urls = |url: fn(&PlaneNode) -> String| plane.nodes().iter().map(url).collect::<Vec<_>>();
+        let target = Target { endpoints: urls(PlaneNode::client_url), ..node.target() };
+        let config = format!(
+            "[health]\napiservers = {:?}\nkubeconfig = {:?}\nlayout = \"local\"\n[fence]\nmode = \"balancer\"\n",
+            urls(PlaneNode::api_url),
+            node.kubeconfig("refloat"),
+        );
+        let refloat = Refloat::new(target).member(node.name()).config(&config).inside(node.namespace());
+        let log = |name: &str| plane.dir().join(format!("{}-{name}.log", node.name()));
+        let processes =
+            [refloat.spawn(&["health", "daemon"], &log("health")), refloat.spawn(&["answer"], &log("answer"))];
+        NodeGuard { refloat, _processes: processes }
+    }
+
+    fn health(&self) -> Option<Value> {
+        let output = self.refloat.command(&["-o", "json", "health"]).run();
+        matches!(output.code, Some(0 | 1 | 3)).then(|| serde_json::from_str(&output.stdout).expect("a document"))
+    }
+
+    fn targets<'h>(health: &'h Value, state: &str) -> Vec<&'h str> {
+        let all = health["targets"].as_array().into_iter().flatten();
+        all.filter(|target| target["state"] == state).filter_map(|target| target["name"].as_str()).collect()
+    }
+
+    fn is_good(&self, plane: &ControlPlane) {
+        plane.wait("a node that sees all as good", || {
+            let health = self.health()?;
+            (Self::targets(&health, "good").len() >= 2 * plane.nodes().len()).then_some(())
+        });
+    }
+
+    /// Names those two members, their apiservers and nothing else, and takes its own path out where it is one of them.
+    fn judges(&self, plane: &ControlPlane, at: usize, since: Duration, hearts: &Heartbeats) {
+        let health = plane.wait("the members that hang named", || {
+            let health = self.health()?;
+            let named = health["targets"].as_array()?.iter().filter(|target| {
+                target["kind"] == "etcd" && target["state"] == "bad" && target["cause"] == "hung-process"
+            });
+            (named.count() == 2).then_some(health)
+        });
+        eprintln!("node {at}: two members named after {:.1?}", hearts.now() - since);
+        for target in health["targets"].as_array().into_iter().flatten().filter(|target| target["state"] == "bad") {
+            let on = target["endpoint"].as_str().unwrap_or_default();
+            let hung = [plane.node(3).address(), plane.node(4).address()];
+            assert!(hung.iter().any(|address| on.contains(address)), "a wrong one is bad: {target}");
+        }
+        let fenced = plane.wait("a decision", || {
+            let decision = self.health()?["fence"]["decision"].as_str()?.to_string();
+            (at < 3 || decision == "fenced").then_some(decision)
+        });
+        assert_eq!(fenced, if at < 3 { "none" } else { "fenced" }, "node {at}");
+    }
+}

@@ -193,12 +193,13 @@ impl PlaneNode {
         self.start(name, &product(&format!("kubernetes-1.36.3/{name}")), &args);
     }
 
-    /// An administrator's, in a file of this name.
+    /// A file with the administrator's access to the apiserver of this node, for `name`.
     #[track_caller]
     pub fn kubeconfig(&self, name: &str) -> PathBuf {
         let file = self.plan.dir.join(format!("{}-{name}.kubeconfig", self.plan.name));
         let config = lock(&self.pki).as_ref().map(|f| f.kubeconfig.clone()).expect("a plane that was started");
         std::fs::write(&file, config).expect("write a kubeconfig");
+        std::fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o600)).expect("protect it");
         file
     }
 

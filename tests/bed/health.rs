@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::process::{Process, bound_to_us};
+use super::process::Process;
 use super::refloat::Refloat;
 use super::run::until;
 
@@ -23,16 +23,8 @@ impl<'r> HealthProcess<'r> {
     /// Starts it and waits until everything was judged once.
     #[track_caller]
     pub fn start(refloat: &'r Refloat) -> Self {
-        let Some(program) = option_env!("CARGO_BIN_EXE_refloat") else {
-            panic!("only integration tests know where the program is");
-        };
         let log = refloat.dir().join("health.log");
-        let file = std::fs::OpenOptions::new().create(true).append(true).open(&log).expect("open the log");
-        let mut command = bound_to_us(program);
-        command.arg("--config").arg(refloat.config_file()).args(["health", "daemon"]);
-        command.env_remove("NOTIFY_SOCKET").env_remove("JOURNAL_STREAM");
-        command.stdin(std::process::Stdio::null()).stdout(file.try_clone().expect("share the log")).stderr(file);
-        let health = HealthProcess { refloat, process: Process::start(command), log };
+        let health = HealthProcess { refloat, process: refloat.spawn(&["health", "daemon"], &log), log };
         let judged = |h: &Value| targets(h).all(|target| target["state"] != "unknown");
         health.when("everything is judged", judged);
         health
@@ -78,6 +70,11 @@ pub fn targets(health: &Value) -> impl Iterator<Item = &Value> {
 /// The member of this name.
 #[track_caller]
 pub fn member<'h>(health: &'h Value, name: &str) -> &'h Value {
-    let found = targets(health).find(|target| target["kind"] == "etcd" && target["name"] == name);
-    found.unwrap_or_else(|| panic!("no member {name} in {health}"))
+    target(health, "etcd", name)
+}
+
+#[track_caller]
+pub fn target<'h>(health: &'h Value, kind: &str, name: &str) -> &'h Value {
+    let found = targets(health).find(|target| target["kind"] == kind && target["name"] == name);
+    found.unwrap_or_else(|| panic!("no {kind} {name} in {health}"))
 }

@@ -62,6 +62,7 @@ mod page_walk;
 mod pattern;
 mod pins;
 mod plane_faults;
+mod plane_health;
 mod plane_incident;
 mod plane_smoke;
 mod prune;

@@ -56,9 +56,12 @@ fn every_unit_with_an_install_section_is_in_the_preset() {
     let preset = unit("50-refloat.preset");
     let entries = Path::new(env!("CARGO_MANIFEST_DIR")).join("systemd").read_dir().unwrap();
     let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    // The folder holds one socket, which is named here.
+    let names = names.map(|n| if n == "answer-http" { "answer-http/refloat-answer-http.socket".into() } else { n });
     let installable: Vec<String> = names.filter(|n| n != "sysusers.d" && unit(n).contains("\n[Install]\n")).collect();
     assert!(installable.len() >= 2, "{installable:?}");
     for name in installable {
+        let name = name.rsplit('/').next().unwrap_or_default();
         assert!(preset.contains(&format!("disable {name}\n")), "{name} would start by itself on some systems");
     }
 }

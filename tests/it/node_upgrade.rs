@@ -7,15 +7,25 @@ use crate::node_daemon::{job, prepared, snapshots, status};
 
 const HOLD: &str = "/run/hold";
 
+/// Whose snapshot it is.
+#[derive(PartialEq)]
+enum By {
+    /// A daemon without any history takes one at once; another one by hand would come too late to be joined to it.
+    Schedule,
+    Hand,
+}
+
 /// Puts the program with failpoints in the place of the installed one and has it stand still within a snapshot.
 #[track_caller]
-fn held(node: &SystemdNode) {
+fn held(node: &SystemdNode, by: By) {
     node.run(&["install", SystemdNode::FAILPOINTS, "/usr/bin/refloat"]).ok();
     let environment = format!("[Service]\nEnvironment=FAILPOINTS=take::verified=return({HOLD})\n");
     node.write("/etc/systemd/system/refloat.service.d/90-test.conf", "0644", environment);
     node.run(&["systemctl", "daemon-reload"]).ok();
     node.run(&["systemctl", "restart", "refloat"]).ok();
-    node.run(&["refloat", "snapshot", "take", "--no-wait"]).ok();
+    if by == By::Hand {
+        node.run(&["refloat", "snapshot", "take", "--no-wait"]).ok();
+    }
     node.wait("refloat", "a snapshot under way", || job(node, "snapshot").filter(|job| job["state"] == "running"));
 }
 
@@ -43,7 +53,7 @@ fn a_running_job_ends_before_the_program_is_exchanged_or_removed() {
     node.run(&["mkfifo", HOLD]).ok();
     node.copy_in(&packages.deb, "/var/tmp/new.deb", "0644");
 
-    held(&node);
+    held(&node, By::Schedule);
     during(&node, &["dpkg", "--install", "/var/tmp/new.deb"]).ok();
     node.run(&["dpkg", "--verify", "refloat"]).ok();
     let version = node.run(&["dpkg-query", "--show", "--showformat=${Version}", "refloat"]).ok();
@@ -54,7 +64,7 @@ fn a_running_job_ends_before_the_program_is_exchanged_or_removed() {
         (1, Some("succeeded"))
     );
 
-    held(&node);
+    held(&node, By::Hand);
     let kept = snapshots(&node);
     during(&node, &["dpkg", "--remove", "refloat"]).ok();
     assert!(!node.exists("/usr/bin/refloat") && node.property("refloat", "ActiveState") != "active");
